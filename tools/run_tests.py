@@ -1,0 +1,110 @@
+"""`make test`: system parts, then every suite as a process of its own, then the table (decisions 29, 30)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools import system_parts, tally
+
+ROOT = Path(__file__).resolve().parent.parent
+# pytest's exit code for "no tests collected": the counts judge that, not the process.
+NO_TESTS_COLLECTED = 5
+
+
+def main(chosen: Sequence[str], root: Path = ROOT) -> int:
+    ci = os.environ.get("CI") == "true"
+    os.environ["PATH"] = system_parts.search_path(os.environ.get("PATH", ""))
+    counts = tally.read_counts(root / "tests" / "counts.json")
+    known = tally.suites_in(root / "tests", counts)
+    unknown = [suite for suite in chosen if suite not in known]
+    if unknown:
+        print(f"make test: no suite {', '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
+        return 2
+    suites = [suite for suite in known if not chosen or suite in chosen]
+
+    absent = _get_system_parts() + _get_node_modules(root / "tests" / "contract" / "typescript")
+    outcomes, endings = _run_suites(root, suites)
+    failures = endings + tally.problems(outcomes, counts, suites, ci=ci)
+
+    print()
+    for line in absent:
+        print(f"missing: {line}")
+    if absent and ci:
+        failures.append("CI=true and a part is missing, see above")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    print(*tally.table(outcomes), tally.total(outcomes), sep="\n", flush=True)
+    return 1 if failures or any(outcome.failed for outcome in outcomes) else 0
+
+
+def _run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome], list[str]]:
+    """Every suite that is there, one after another: the outcomes, and how a process ended that says no more itself."""
+    results = root / ".test-results"
+    results.mkdir(exist_ok=True)
+    outcomes: list[tally.Outcome] = []
+    endings: list[str] = []
+    for suite in suites:
+        if not (root / "tests" / suite).is_dir():
+            continue
+        report = results / f"{suite}.xml"
+        # A process that dies writes no report, and the last run's is not this one's.
+        report.unlink(missing_ok=True)
+        print(f"\n--- tests/{suite}", flush=True)
+        began_s = time.monotonic()
+        code = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", f"tests/{suite}"],
+            cwd=root,
+            check=False,
+        ).returncode
+        try:
+            outcome = tally.read_report(suite, report.read_text(encoding="utf-8"))
+        except (OSError, ET.ParseError):
+            outcome = tally.Outcome(suite, seconds=time.monotonic() - began_s)
+        if code not in (0, NO_TESTS_COLLECTED) and not outcome.failed:
+            outcome = tally.broken(outcome)
+            endings.append(f"{suite}: pytest ended with {code}, see above")
+        outcomes.append(outcome)
+    return outcomes, endings
+
+
+def _get_system_parts() -> list[str]:
+    """Installs what it can; the install line of each part that is still missing."""
+    absent = system_parts.missing(system_parts.PARTS, os.environ["PATH"])
+    if absent and system_parts.can_install():
+        system_parts.install([part.package for part in absent], "make test")
+        absent = system_parts.missing(system_parts.PARTS, os.environ["PATH"])
+    lines = [part.install_line() for part in absent]
+    for part in absent:
+        print(f"make test: {part.program} is missing, tests that need it are skipped", flush=True)
+    return lines
+
+
+def _get_node_modules(folder: Path) -> list[str]:
+    """node_modules as package-lock.json has it; the install line of what that needs and is missing."""
+    if not (folder / "package.json").exists():
+        return []
+    lock_sha256 = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    stamp = folder / "node_modules" / ".stamp"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == lock_sha256:
+        return []
+    npm = system_parts.Part("npm", "npm")
+    if system_parts.missing([npm], os.environ["PATH"]) and system_parts.can_install():
+        system_parts.install([npm.package], "make test")
+    if system_parts.missing([npm], os.environ["PATH"]):
+        return [npm.install_line()]
+    print("make test: npm ci in tests/contract/typescript", flush=True)
+    if subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=False).returncode != 0:
+        return ["node_modules: npm ci in tests/contract/typescript failed, see above"]
+    stamp.write_text(lock_sha256, encoding="utf-8")
+    return []
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
