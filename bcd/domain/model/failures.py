@@ -1,0 +1,165 @@
+"""Failures, named by what the operator must do. The text is one documented message; it ends with the way back.
+
+`docs/messages.md` has a row for every member of `Message`, with the test that saw a real process print it.
+"""
+
+from enum import Enum, IntEnum
+from typing import ClassVar
+
+
+class Exit(IntEnum):
+    """Decision 18. 1 means that an identity is dead, and nothing else may end with it."""
+
+    OK = 0
+    DEAD = 1
+    USAGE = 2
+    INTERNAL = 70
+    TRY_LATER = 75
+    NO_IDENTITY = 76
+    REFUSED = 77
+    CONFIGURATION = 78
+
+
+class Message(Enum):
+    """Every message a person may meet, as a template. The name is its row in `docs/messages.md`."""
+
+    # Loading
+    NOT_JOINED = "this node has not joined (run bcd join)"
+    KEY_MISMATCH = (
+        "the node key does not match the node certificate; join again: bcd join --reset --yes, then bcd join"
+    )
+    KEY_MISMATCH_TPM = (
+        "the node key does not match the node certificate: the TPM derives another key from node.key "
+        "(was the TPM cleared?); join again: bcd join --reset --yes, then bcd join"
+    )
+    IDENTITY_UNREADABLE = (
+        "identity does not load: {path} ({size} bytes) {why}; nothing was changed; "
+        "join again: bcd join --reset --yes, then bcd join"
+    )
+    KEY_UNAVAILABLE = "the node key is in the TPM, which is unavailable: {why}; nothing was changed"
+    PERMISSION_DENIED = "permission denied: {path}: run it as root"
+    # The data directory
+    NO_DIRECTORY = "no such directory: {path}: bcd join makes it"
+    NOT_A_DIRECTORY = "not a directory: {path}: set data_dir in config.toml, or move it out of the way"
+    DIRECTORY_LOOSE = "the data directory {path} has mode {mode}, want 0700: chmod 0700 {path}"
+    DIRECTORY_OWNER = "the data directory {path} belongs to {owner}, want {want}: chown {want} {path}"
+    FILE_LOOSE = "{path} has mode {mode}, want 0600: chmod 0600 {path}"
+    FILE_OWNER = "{name}: owner {owner}, want {want}: chown {want} {path}"
+    NOT_A_FILE = "{path} is not a regular file: move it out of the way, then run it again"
+    NO_SPACE = "No space left on device: {path} ({free} bytes free): make room, then run it again"
+    READ_ONLY = "read-only file system: {path}: remount it writable, then run it again"
+    FILE_SYSTEM = "{path}: {what}"
+    LOCKED = "{path} is in use by {holder}: run it again when that is done"
+    # Using a command
+    RUN_AS_ROOT = "bcd {command}: run it as root"
+    USAGE = "bcd {command}: {what} (see bcd {command} --help)"
+    POSITIONAL = (
+        "bcd {command}: takes no argument; a token comes in BCD_JOIN_TOKEN, on standard input or by --token-file"
+    )
+    TWO_CREDENTIALS = "bcd join: two join tokens, {one} and {other}: give one of them"
+    TOKEN_MALFORMED = "bcd join: the join token {source} {why}: get one with bcd-controlplane token create"  # noqa: S105
+    TOKEN_FILE = "bcd join: --token-file {path}: {why}"  # noqa: S105
+    NO_TOKEN = (
+        "bcd join: no join token: pipe one on standard input, or set BCD_JOIN_TOKEN, or name a file with --token-file"
+    )
+    RESET_NEEDS_YES = "bcd join --reset: nothing was moved; to do it: bcd join --reset --yes"
+    # Configuration
+    NO_CONFIG = "{path}: no such file: make one with bcd-controlplane node-config, or name it with --config"
+    CONFIG_SYNTAX = "{path}: not a configuration: {why}"
+    CONFIG_KEY = "{path}: {key}: {why}"
+    ENCRYPTION_KEY = (
+        "{path}: {why}: get it again with bcd-controlplane node-config, and put it beside config.toml"
+    )
+    ENCRYPTION_PIN = (
+        "join encryption key pin mismatch: have {have}, {path} holds {presented}; "
+        "get both again with bcd-controlplane node-config"
+    )
+    SERVING_PIN = (
+        "serving CA pin mismatch: have {have}, presented {presented}; "
+        "get the new pin from bcd-controlplane node-config and put it in {path} as serving_ca_spki_pin"
+    )
+    SIGNING_PIN = (
+        "join signing key pin mismatch: have {have}, presented {presented}; "
+        "get the new pin from bcd-controlplane node-config and put it in {path} as join_signing_key_pin"
+    )
+    FOREIGN_JOURNAL = (
+        "journal.db belongs to node {owner}, this is {node}: move {path} aside, or join again as {owner}"
+    )
+    # Joining
+    JOIN_REFUSED = (
+        "Join refused (refusal id {id}): ask the control plane's operator for "
+        "bcd-controlplane refusals show {id}; then bcd join with a new token"
+    )
+    OTHER_NODE = (
+        "this machine is already joined as {node}, not {wanted}; to give that up: "
+        "bcd join --reset --yes, then bcd join --node-id {wanted}"
+    )
+    GAVE_UP = "join: no answer after {attempts} attempts: {last}; run bcd join again: it goes on with the same request"
+    NO_RETRY = "join: the control plane asks not to be called again now: {last}; run bcd join again later"
+    BAD_ANSWER = (
+        "join: the answer does not verify (check {number}): {why}; nothing was stored; "
+        "run bcd join again: it goes on with the same request"
+    )
+    PENDING_UNREADABLE = "{path}: {why}; to give that join up: bcd join --reset --yes, then bcd join"
+    PENDING_OTHER = (
+        "a join is under way with another {what} ({have}, not {want}): run bcd join as before, "
+        "or give it up with bcd join --reset --yes"
+    )
+    INTERRUPTED = "interrupted; run bcd join again: it goes on with the same request"
+    # Anything else
+    INTERNAL = "internal error ({what}): please report it; nothing of the identity was deleted"
+
+
+class Failure(Exception):
+    """The documented message, and the exit code of its class. Holds no secret."""
+
+    exit: ClassVar[Exit]
+
+    def __init__(self, message: Message, **fields: object) -> None:
+        self.message = message
+        self.fields = fields
+        super().__init__(message.value.format(**fields))
+
+    @property
+    def text(self) -> str:
+        return str(self)
+
+
+class Usage(Failure):
+    """The command line is wrong, or asks for a yes."""
+
+    exit = Exit.USAGE
+
+
+class TryLater(Failure):
+    """Nothing is broken for good: the same command, later, may do."""
+
+    exit = Exit.TRY_LATER
+
+
+class NotJoined(TryLater):
+    """There is no identity yet."""
+
+
+class MustJoinAgain(Failure):
+    """The identity on disk does not load, or does not match its key."""
+
+    exit = Exit.NO_IDENTITY
+
+
+class Refused(Failure):
+    """Somebody said no: the control plane, or the operating system."""
+
+    exit = Exit.REFUSED
+
+
+class FixConfiguration(Failure):
+    """A setting, a mode, an owner or a pin is wrong, and only a person can put it right."""
+
+    exit = Exit.CONFIGURATION
+
+
+class Internal(Failure):
+    """A defect of bcd."""
+
+    exit = Exit.INTERNAL

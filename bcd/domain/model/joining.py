@@ -1,0 +1,137 @@
+"""A join under way, as a table: what has been asked, what came back, what is done next. No I/O, no clock."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import assert_never
+
+from bcd.domain.model.backoff import JOIN_ATTEMPTS, join_delay_s
+from bcd.domain.model.names import NodeId, Role
+
+# Protocol, "Services": an approval is waited out at least this long between two questions.
+MIN_PENDING_WAIT_S = 1.0
+# A control plane that asks for more than this between two questions is asked after this all the same: an approval
+# given meanwhile would go unseen for days.
+MAX_PENDING_WAIT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class SealedToken:
+    """The token as it may be kept: readable by the JoinService alone, and only beside this request."""
+
+    kid: str
+    sealed: bytes
+
+
+@dataclass(frozen=True)
+class PendingJoin:
+    """`join.pending` (decision 8): all of a request, so that the same one can be sent again after a crash.
+
+    `key` is what `node.key` will hold, a secret. `csr` is PKCS#10 DER."""
+
+    attestor: str
+    role: Role
+    node_id: NodeId | None
+    key: bytes
+    csr: bytes
+    sealed: SealedToken | None
+    pending_id: str
+    begun: datetime
+
+    def __repr__(self) -> str:
+        return f"PendingJoin({self.attestor}, {self.role.value}, begun {self.begun})"
+
+
+@dataclass(frozen=True)
+class Issued:
+    """`signed` is the serialized SignedStatement, not yet looked at."""
+
+    signed: bytes
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Somebody has to approve this request first."""
+
+    id: str
+    retry_after_s: float
+
+
+@dataclass(frozen=True)
+class JoinDenied:
+    """The control plane's final no. `refusal_id` is empty when it gave none."""
+
+    refusal_id: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """No answer, or one that decides nothing. `pushback_s`: wait exactly that long; `never`: do not ask again."""
+
+    why: str
+    pushback_s: float | None = None
+    never: bool = False
+
+
+Answer = Issued | Pending | JoinDenied | Failed
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How often in a row nothing was decided, and which approval is waited for."""
+
+    failures: int = 0
+    pending_id: str = ""
+
+
+@dataclass(frozen=True)
+class AskAgain:
+    """The same request once more after `wait_s` seconds."""
+
+    progress: Progress
+    wait_s: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """Verify this, then store it."""
+
+    signed: bytes
+
+
+@dataclass(frozen=True)
+class Denied:
+    refusal_id: str
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """The attempts are used up, or the server asked for no more."""
+
+    attempts: int
+    last: str
+    asked_to: bool
+
+
+Next = AskAgain | Check | Denied | GiveUp
+
+
+def next_step(progress: Progress, answer: Answer, fraction: float) -> Next:
+    """What follows `answer`; `fraction` is the randomness of a backoff, in [0, 1)."""
+    match answer:
+        case Issued(signed):
+            return Check(signed)
+        case JoinDenied(refusal_id):
+            return Denied(refusal_id)
+        case Pending(pending_id, retry_after_s):
+            # An answer: the count begins anew, or a week of waiting would use the attempts up.
+            wait_s = min(max(MIN_PENDING_WAIT_S, retry_after_s), MAX_PENDING_WAIT_S)
+            return AskAgain(Progress(0, pending_id), wait_s)
+        case Failed(why, pushback_s, never):
+            failures = progress.failures + 1
+            if never:
+                return GiveUp(failures, why, asked_to=True)
+            if failures >= JOIN_ATTEMPTS:
+                return GiveUp(failures, why, asked_to=False)
+            wait_s = join_delay_s(failures, fraction) if pushback_s is None else pushback_s
+            return AskAgain(replace(progress, failures=failures), wait_s)
+    assert_never(answer)

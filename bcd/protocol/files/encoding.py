@@ -1,0 +1,84 @@
+"""What the JSON files of the data directory share: strict UTF-8 JSON objects, base64 and RFC 3339 values."""
+
+import base64
+import binascii
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z")
+
+
+class MalformedFile(ValueError):
+    """The file is not what its name says; the message completes "<file> …" ("is empty", "has no chain")."""
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+    """The one JSON object in `data`."""
+    if not data:
+        raise MalformedFile("is empty")
+    if not data.strip(b"\x00"):
+        # What ext4 leaves of a file whose data never reached the disk.
+        raise MalformedFile("holds only zero bytes")
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+    except UnicodeDecodeError:
+        raise MalformedFile("is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise MalformedFile("is not JSON (torn?)") from None
+    if not isinstance(value, dict):
+        raise MalformedFile("is not a JSON object")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a name twice")
+    return value
+
+
+def text(value: dict[str, Any], name: str) -> str:
+    found = value.get(name)
+    if not isinstance(found, str) or not found:
+        raise MalformedFile(f"has no {name}")
+    return found
+
+
+def from_base64(found: object, name: str) -> bytes:
+    """The bytes of padded standard base64 (RFC 4648, section 4)."""
+    try:
+        if isinstance(found, str) and found:
+            return base64.b64decode(found, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise MalformedFile(f"has a {name} that is not base64")
+
+
+def to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def from_time(found: object, name: str) -> datetime:
+    """The instant of an RFC 3339 UTC time; nothing is read in local time."""
+    match = _TIME.fullmatch(found) if isinstance(found, str) else None
+    try:
+        if match:
+            micros = int(((match[7] or ".0")[1:] + "000000")[:6])
+            year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+            return datetime(year, month, day, hour, minute, second, micros, UTC)
+    except ValueError:
+        pass
+    raise MalformedFile(f"has a {name} that is not an RFC 3339 UTC time")
+
+
+def to_time(instant: datetime) -> str:
+    """RFC 3339 UTC with `Z`; fractions only where there are any."""
+    utc = instant.astimezone(UTC)
+    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
+    return utc.strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
+
+
+def to_json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"

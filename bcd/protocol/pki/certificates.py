@@ -1,0 +1,199 @@
+"""Node certificates: the leaf profile of docs/protocol.md, read strictly, and the chain above a leaf."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID, ObjectIdentifier
+
+from bcd.domain.model import names
+from bcd.domain.model.identity import MAX_LIFETIME, Leaf
+from bcd.protocol.pki import ecdsa
+
+ROLE_PREFIX = "bc-role:"
+MAX_CHAIN = 5
+# RFC 4043, PermanentIdentifier: the otherName that names a certified join's attestation key.
+PERMANENT_IDENTIFIER = ObjectIdentifier("1.3.6.1.5.5.7.8.3")
+_AK_NAME = re.compile(rb"urn:bc:tpm-ak:([0-9a-f]{68})")
+# Extensions of the profile, and the two identifiers (RFC 5280, 4.2.1.1 and 4.2.1.2) any CA adds.
+_KNOWN = frozenset(
+    {
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+        ExtensionOID.SUBJECT_KEY_IDENTIFIER,
+        ExtensionOID.AUTHORITY_KEY_IDENTIFIER,
+    }
+)
+
+
+class MalformedCertificate(ValueError):
+    """Not a certificate of its profile; the message says where it departs."""
+
+
+def parse_leaf(der: bytes) -> Leaf:
+    """The leaf in `der`, each point of the profile checked; its signature and its dates are not looked at here."""
+    certificate = load(der)
+    try:
+        extensions = certificate.extensions
+        subject = certificate.subject
+        san = extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = extensions.get_extension_for_class(x509.KeyUsage).value
+        extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound as missing:
+        raise MalformedCertificate(f"the leaf has no {missing.oid._name}") from None
+    except (ValueError, x509.DuplicateExtension):
+        raise MalformedCertificate("the leaf's extensions do not parse") from None
+    for extension in extensions:
+        if extension.critical and extension.oid not in _KNOWN:
+            raise MalformedCertificate(f"the leaf has an unknown critical extension {extension.oid.dotted_string}")
+    if constraints.ca:
+        raise MalformedCertificate("the leaf is a CA")
+    if _usages(usage) != {"digital_signature"}:
+        raise MalformedCertificate("the leaf's key usage is not digitalSignature alone")
+    if set(extended) != {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}:
+        raise MalformedCertificate("the leaf's extended key usage is not clientAuth and serverAuth")
+    spiffe_id, ak_name = _names(san)
+    node, role = _subject(subject)
+    if node != spiffe_id.node:
+        raise MalformedCertificate("the leaf's CN is not the node of its SPIFFE ID")
+    leaf = Leaf(
+        der=der,
+        spki=_p256(certificate),
+        spiffe_id=spiffe_id,
+        role=role,
+        not_before=certificate.not_valid_before_utc,
+        not_after=certificate.not_valid_after_utc,
+        ak_name=ak_name,
+    )
+    if not leaf.not_before < leaf.not_after:
+        raise MalformedCertificate("the leaf's dates are the wrong way round")
+    if leaf.lifetime > MAX_LIFETIME[role]:
+        raise MalformedCertificate(f"the leaf lives longer than a {role.value} may: {leaf.lifetime}")
+    return leaf
+
+
+def check_chain(chain: Sequence[bytes], at: datetime) -> Leaf:
+    """The leaf of `chain` (DER, leaf first): each certificate signed by the next, issuers CAs, all in date at `at`.
+
+    Nothing here anchors the last one: on a node the signed statement around the chain does.
+    """
+    if not 1 <= len(chain) <= MAX_CHAIN:
+        raise MalformedCertificate(f"the chain has {len(chain)} certificates, want 1 to {MAX_CHAIN}")
+    leaf = parse_leaf(chain[0])
+    certificates = [load(der) for der in chain]
+    for below, above in zip(certificates, certificates[1:], strict=False):
+        _check_issuer(above)
+        _check_signed(below, above)
+    for certificate in certificates:
+        if not certificate.not_valid_before_utc <= at < certificate.not_valid_after_utc:
+            raise MalformedCertificate(
+                f"a certificate of the chain is valid from {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ} "
+                f"to {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}, and the server's time is {at:%Y-%m-%dT%H:%M:%SZ}"
+            )
+    return leaf
+
+
+def load(der: bytes) -> x509.Certificate:
+    """The certificate in `der`, all of which it must be."""
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        # Reading the version is what makes the lazy parser look at the outer structure.
+        if certificate.version is not x509.Version.v3:
+            raise MalformedCertificate("not an X.509 version 3 certificate")
+    except (ValueError, TypeError, x509.InvalidVersion) as error:
+        if isinstance(error, MalformedCertificate):
+            raise
+        raise MalformedCertificate("not a DER certificate") from None
+    return certificate
+
+
+def _check_issuer(certificate: x509.Certificate) -> None:
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        raise MalformedCertificate("an issuer in the chain does not say that it is a CA") from None
+    if not constraints.ca or not usage.key_cert_sign:
+        raise MalformedCertificate("an issuer in the chain may not sign certificates")
+
+
+def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
+    if not isinstance(below.signature_hash_algorithm, hashes.SHA256):
+        raise MalformedCertificate("a certificate of the chain is not signed with SHA-256")
+    try:
+        below.verify_directly_issued_by(above)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        raise MalformedCertificate("a certificate of the chain is not signed by the next") from None
+
+
+def _p256(certificate: x509.Certificate) -> bytes:
+    try:
+        key = certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise MalformedCertificate("the leaf's key is not a P-256 key") from None
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise MalformedCertificate("the leaf's key is not a P-256 key")
+    return ecdsa.spki_of(key)
+
+
+def _usages(usage: x509.KeyUsage) -> set[str]:
+    kinds = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+    )
+    return {kind for kind in kinds if getattr(usage, kind)}
+
+
+def _names(san: x509.Extension[x509.SubjectAlternativeName]) -> tuple[names.SpiffeId, bytes | None]:
+    if san.critical:
+        raise MalformedCertificate("the leaf's subjectAltName is critical")
+    uri, *others = list(san.value)
+    if not isinstance(uri, x509.UniformResourceIdentifier):
+        raise MalformedCertificate("the leaf's first subjectAltName is not a URI")
+    try:
+        spiffe_id = names.SpiffeId.parse(uri.value)
+    except names.MalformedName as error:
+        raise MalformedCertificate(f"the leaf's URI is {error}") from None
+    match others:
+        case []:
+            return spiffe_id, None
+        case [x509.OtherName(type_id=type_id, value=value)] if type_id == PERMANENT_IDENTIFIER:
+            return spiffe_id, _ak_name(value)
+    raise MalformedCertificate("the leaf has names besides its SPIFFE ID")
+
+
+def _ak_name(value: bytes) -> bytes:
+    """PermanentIdentifier ::= SEQUENCE { UTF8String }: 30 len 0c len text, 82 bytes of text, short lengths."""
+    text = value[4:]
+    found = _AK_NAME.fullmatch(text)
+    if not found or value[:4] != bytes((0x30, len(text) + 2, 0x0C, len(text))):
+        raise MalformedCertificate("the leaf's permanent identifier is not urn:bc:tpm-ak:<name>")
+    return bytes.fromhex(found[1].decode())
+
+
+def _subject(subject: x509.Name) -> tuple[names.NodeId, names.Role]:
+    rdns = [list(rdn) for rdn in subject.rdns]
+    if [[attribute.oid for attribute in rdn] for rdn in rdns] != [
+        [NameOID.COMMON_NAME],
+        [NameOID.ORGANIZATIONAL_UNIT_NAME],
+    ]:
+        raise MalformedCertificate("the leaf's subject is not CN and OU")
+    node, unit = (str(rdn[0].value) for rdn in rdns)
+    if not unit.startswith(ROLE_PREFIX):
+        raise MalformedCertificate(f"the leaf's OU is not {ROLE_PREFIX}<role>")
+    try:
+        return names.node_id(node), names.role(unit.removeprefix(ROLE_PREFIX))
+    except names.MalformedName as error:
+        raise MalformedCertificate(f"the leaf's subject: {error}") from None

@@ -1,0 +1,51 @@
+"""PKCS#10 requests (RFC 2986): a fixed subject, no attributes; only the key counts."""
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bcd.protocol.pki import ecdsa
+
+SUBJECT = "bcd node"
+# A P-256 request with this subject is about 200 bytes.
+MAX_CSR_BYTES = 4096
+
+
+class MalformedCsr(ValueError):
+    """Not a request the control plane takes; the message says why."""
+
+
+def make_csr(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """The request for `key`, DER, signed by it (ECDSA with SHA-256)."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SUBJECT)])
+    return x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256()).public_bytes(_DER)
+
+
+def key_of(csr: bytes) -> bytes:
+    """The requested key, SubjectPublicKeyInfo DER, once the request's own signature has proved possession of it."""
+    if len(csr) > MAX_CSR_BYTES:
+        raise MalformedCsr("longer than a request can be")
+    try:
+        request = x509.load_der_x509_csr(csr)
+        key = request.public_key()
+        algorithm = request.signature_hash_algorithm
+        attributes = len(request.attributes)
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
+        raise MalformedCsr("not a PKCS#10 request") from None
+    if request.public_bytes(_DER) != csr:
+        raise MalformedCsr("not DER")
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise MalformedCsr("not a P-256 key")
+    if not isinstance(algorithm, hashes.SHA256) or not request.is_signature_valid:
+        raise MalformedCsr("not signed by its own key with ECDSA-SHA256")
+    if attributes:
+        raise MalformedCsr("has attributes")
+    expected = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SUBJECT)])
+    if request.subject != expected:
+        raise MalformedCsr(f"has another subject than CN={SUBJECT}")
+    return ecdsa.spki_of(key)
+
+
+_DER = serialization.Encoding.DER
