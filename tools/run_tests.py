@@ -30,7 +30,7 @@ def main(chosen: Sequence[str], root: Path = ROOT) -> int:
     suites = [suite for suite in known if not chosen or suite in chosen]
 
     absent = _get_system_parts() + _get_node_modules(root / "tests" / "contract" / "typescript")
-    outcomes, endings = _run_suites(root, suites)
+    outcomes, endings = run_suites(root, suites)
     failures = endings + tally.problems(outcomes, counts, suites, ci=ci)
 
     print()
@@ -44,7 +44,7 @@ def main(chosen: Sequence[str], root: Path = ROOT) -> int:
     return 1 if failures or any(outcome.failed for outcome in outcomes) else 0
 
 
-def _run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome], list[str]]:
+def run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome], list[str]]:
     """Every suite that is there, one after another: the outcomes, and how a process ended that says no more itself."""
     results = root / ".test-results"
     results.mkdir(exist_ok=True)
@@ -63,13 +63,16 @@ def _run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome],
             cwd=root,
             check=False,
         ).returncode
+        how = ""
         try:
             outcome = tally.read_report(suite, report.read_text(encoding="utf-8"))
         except (OSError, ET.ParseError):
             outcome = tally.Outcome(suite, seconds=time.monotonic() - began_s)
-        if code not in (0, NO_TESTS_COLLECTED) and not outcome.failed:
+            how = " and no report"
+        # A test that calls os._exit(0) takes every test after it along, silently.
+        if how or (code not in (0, NO_TESTS_COLLECTED) and not outcome.failed):
             outcome = tally.broken(outcome)
-            endings.append(f"{suite}: pytest ended with {code}, see above")
+            endings.append(f"{suite}: pytest ended with {code}{how}, see above")
         outcomes.append(outcome)
     return outcomes, endings
 
