@@ -1,0 +1,8 @@
+"""Puts the repository's root on the path, so that every suite shares `tests.fakes`."""
+
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
