@@ -2,7 +2,7 @@
 
 import stat
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from bcd.domain.model.names import NodeId
 
@@ -61,7 +61,7 @@ class Directory:
 
 def stamp(now: datetime) -> str:
     """The UTC time as it stands in the name of a file moved aside: 20260926T114200Z."""
-    return now.strftime("%Y%m%dT%H%M%SZ")
+    return _utc(now).strftime("%Y%m%dT%H%M%SZ")
 
 
 def reset_name(name: str, now: datetime) -> str:
@@ -73,10 +73,22 @@ def orphan_name(name: str, now: datetime) -> str:
     return f"{name}.orphan-{stamp(now)}"
 
 
+def refused_name(now: datetime) -> str:
+    """Where a join puts the request the control plane refused for good."""
+    return f"{PENDING}.refused-{stamp(now)}"
+
+
 def corrupt_name(name: str, now: datetime) -> str:
     return f"{name}.corrupt-{stamp(now)}"
 
 
 def other_nodes_journal(owner: NodeId, now: datetime) -> str:
     """Where a join puts another node's journal (specification, "What the join does", step 6): Unix time, seconds."""
-    return f"{JOURNAL}.{owner}-{int(now.timestamp())}"
+    return f"{JOURNAL}.{owner}-{int(_utc(now).timestamp())}"
+
+
+def _utc(now: datetime) -> datetime:
+    # A datetime without a zone would silently be read in the machine's own.
+    if now.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return now.astimezone(UTC)

@@ -1,6 +1,6 @@
 """A join under way, as a table: what has been asked, what came back, what is done next. No I/O, no clock."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -19,7 +19,7 @@ class SealedToken:
     """The token as it may be kept: readable by the JoinService alone, and only beside this request."""
 
     kid: str
-    sealed: bytes
+    sealed: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class RemoveNext(Loaded):
 Decision = NotJoined | Unreadable | Denied | Unavailable | Mismatch | LoadedAsIs | PromoteNext | RemoveNext
 
 
-def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decision:  # noqa: PLR0911 - a table
+def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decision:
     """What the three files together mean."""
     match identity:
         case IdentityAbsent():

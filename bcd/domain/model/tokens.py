@@ -36,7 +36,7 @@ def parse_token(raw: bytes) -> JoinToken:
     if text.startswith(b"\xef\xbb\xbf"):
         raise MalformedToken("begins with a byte-order mark")
     if not _TOKEN.fullmatch(text):
-        if len(text) < 16:  # noqa: PLR2004 - the pattern's own lower bound
+        if len(text) < 16:  # the pattern's own lower bound
             raise MalformedToken("is shorter than 16 characters")
         raise MalformedToken("holds a character that no token has (letters, digits and . _ ~ + / = - only)")
     return JoinToken(text)
