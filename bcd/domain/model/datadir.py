@@ -92,3 +92,32 @@ def _utc(now: datetime) -> datetime:
     if now.tzinfo is None:
         raise ValueError("a time without a zone")
     return now.astimezone(UTC)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A directory or a file of an identity that others could read, or that the node could not. `mode` and `uid` are
+    what it has, `want_uid` whose it must be where that is the fault, else None."""
+
+    name: str
+    mode: int
+    uid: int
+    want_uid: int | None
+
+
+def faults(directory: Directory, entries: tuple[Entry, ...], owner_uid: int) -> tuple[Fault, ...]:
+    """What is wrong with modes and owners (decision 11); the directory's own fault has an empty name."""
+    found = []
+    owners = {0, owner_uid}
+    if directory.loose:
+        found.append(Fault("", directory.mode, directory.uid, None))
+    if directory.uid not in owners:
+        found.append(Fault("", directory.mode, directory.uid, owner_uid))
+    for entry in entries:
+        if entry.name not in (IDENTITY, *SECRETS, JOURNAL):
+            continue
+        if entry.loose:
+            found.append(Fault(entry.name, entry.mode, entry.uid, None))
+        if entry.uid != owner_uid and entry.name != PENDING:
+            found.append(Fault(entry.name, entry.mode, entry.uid, owner_uid))
+    return tuple(found)

@@ -25,9 +25,7 @@ class Message(Enum):
 
     # Loading
     NOT_JOINED = "this node has not joined (run bcd join)"
-    KEY_MISMATCH = (
-        "the node key does not match the node certificate; join again: bcd join --reset --yes, then bcd join"
-    )
+    KEY_MISMATCH = "the node key does not match the node certificate; join again: bcd join --reset --yes, then bcd join"
     KEY_MISMATCH_TPM = (
         "the node key does not match the node certificate: the TPM derives another key from node.key "
         "(was the TPM cleared?); join again: bcd join --reset --yes, then bcd join"
@@ -36,6 +34,7 @@ class Message(Enum):
         "identity does not load: {path} ({size} bytes) {why}; nothing was changed; "
         "join again: bcd join --reset --yes, then bcd join"
     )
+    EXPIRED = "the certificate expired at {when}; join again: bcd join --reset --yes, then bcd join"
     KEY_UNAVAILABLE = "the node key is in the TPM, which is unavailable: {why}; nothing was changed"
     PERMISSION_DENIED = "permission denied: {path}: run it as root"
     # The data directory
@@ -56,9 +55,11 @@ class Message(Enum):
     POSITIONAL = (
         "bcd {command}: takes no argument; a token comes in BCD_JOIN_TOKEN, on standard input or by --token-file"
     )
+    NO_ARGUMENT = "bcd {command}: takes no argument (see bcd {command} --help)"
+    NO_COMMAND = "{program}: no such command (see {program} --help)"
     TWO_CREDENTIALS = "bcd join: two join tokens, {one} and {other}: give one of them"
-    TOKEN_MALFORMED = "bcd join: the join token {source} {why}: get one with bcd-controlplane token create"  # noqa: S105
-    TOKEN_FILE = "bcd join: --token-file {path}: {why}"  # noqa: S105
+    TOKEN_MALFORMED = "bcd join: the join token {source} {why}: get one with bcd-controlplane token create"
+    TOKEN_FILE = "bcd join: --token-file {path}: {why}"
     NO_TOKEN = (
         "bcd join: no join token: pipe one on standard input, or set BCD_JOIN_TOKEN, or name a file with --token-file"
     )
@@ -67,9 +68,7 @@ class Message(Enum):
     NO_CONFIG = "{path}: no such file: make one with bcd-controlplane node-config, or name it with --config"
     CONFIG_SYNTAX = "{path}: not a configuration: {why}"
     CONFIG_KEY = "{path}: {key}: {why}"
-    ENCRYPTION_KEY = (
-        "{path}: {why}: get it again with bcd-controlplane node-config, and put it beside config.toml"
-    )
+    ENCRYPTION_KEY = "{path}: {why}: get it again with bcd-controlplane node-config, and put it beside config.toml"
     ENCRYPTION_PIN = (
         "join encryption key pin mismatch: have {have}, {path} holds {presented}; "
         "get both again with bcd-controlplane node-config"
@@ -80,11 +79,9 @@ class Message(Enum):
     )
     SIGNING_PIN = (
         "join signing key pin mismatch: have {have}, presented {presented}; "
-        "get the new pin from bcd-controlplane node-config and put it in {path} as join_signing_key_pin"
+        "get the new pin from bcd-controlplane node-config and put it in config.toml as join_signing_key_pin"
     )
-    FOREIGN_JOURNAL = (
-        "journal.db belongs to node {owner}, this is {node}: move {path} aside, or join again as {owner}"
-    )
+    FOREIGN_JOURNAL = "journal.db belongs to node {owner}, this is {node}: move {path} aside, or join again as {owner}"
     # Joining
     JOIN_REFUSED = (
         "Join refused (refusal id {id}): ask the control plane's operator for "
@@ -98,7 +95,7 @@ class Message(Enum):
     NO_RETRY = "join: the control plane asks not to be called again now: {last}; run bcd join again later"
     BAD_ANSWER = (
         "join: the answer does not verify (check {number}): {why}; nothing was stored; "
-        "run bcd join again: it goes on with the same request"
+        "run bcd join again: it asks with the same request, or give that up with bcd join --reset --yes"
     )
     PENDING_UNREADABLE = "{path}: {why}; to give that join up: bcd join --reset --yes, then bcd join"
     PENDING_OTHER = (

@@ -1,0 +1,1 @@
+"""Files that lie beside `config.toml`."""

@@ -1,0 +1,120 @@
+"""Port `JoinTransport` over gRPC on the join port: TLS 1.3, the server's CA pinned, no client certificate."""
+
+from collections.abc import Callable
+
+import grpc
+
+from bcd.adapters.grpc import pinned
+from bcd.adapters.grpc.answers import join_answer
+from bcd.domain.model.claims import Claims
+from bcd.domain.model.joining import Answer, Failed, Issued, Pending
+from bcd.domain.model.pins import Pins
+from bcd.ports.clock import Clock
+from bcd.ports.join_transport import JoinQuestion
+from bcd.protocol.files.config import Address
+from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
+from bcd.protocol.pb.bc.identity.v1 import join_pb2_grpc as services
+
+CALL_TIMEOUT_S = 30.0
+MAX_MESSAGE_BYTES = 1 << 20
+OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # A proxy from the environment would see, and could answer, what is meant for the control plane.
+    ("grpc.enable_http_proxy", 0),
+    # Retries are the join's own: it counts them and tells of them.
+    ("grpc.enable_retries", 0),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class GrpcJoinTransport:
+    def __init__(
+        self, address: Address, pins: Pins, config_path: str, clock: Clock, ca_file: Callable[[], bytes | None]
+    ) -> None:
+        self._address = address
+        self._pins = pins
+        self._config_path = config_path
+        self._clock = clock
+        self._ca_file = ca_file
+        self._root: pinned.ServingCa | None = None
+
+    def join(self, question: JoinQuestion) -> Answer:
+        try:
+            first = self._root or self._from_file()
+            if first is not None:
+                answer = self._ask(first, question)
+                if not isinstance(answer, Failed) or not _is_verification(answer):
+                    self._root = first
+                    return answer
+            # No CA at hand, or the one at hand did not verify the server: look at what the server presents now.
+            self._root = pinned.from_server(self._address, self._pins, self._clock.now(), self._config_path)
+        except pinned.CannotProbe as error:
+            self._root = None
+            return Failed(str(error))
+        return self._ask(self._root, question)
+
+    def close(self) -> None:
+        """Each call closes its own channel."""
+
+    def _from_file(self) -> pinned.ServingCa | None:
+        data = self._ca_file()
+        return pinned.from_file(data, self._pins, self._clock.now()) if data is not None else None
+
+    def _ask(self, root: pinned.ServingCa, question: JoinQuestion) -> Answer:
+        if not root.pem:
+            # Empty roots are the system's roots to gRPC.
+            raise ValueError("no root certificate")
+        credentials = grpc.ssl_channel_credentials(root_certificates=root.pem)
+        target = str(self._address)
+        with grpc.secure_channel(target, credentials, options=OPTIONS) as channel:
+            try:
+                stub = services.JoinServiceStub(channel)  # type: ignore[no-untyped-call]
+                reply = stub.Join(_request(question), timeout=CALL_TIMEOUT_S)
+            except grpc.RpcError as error:
+                return join_answer(error, target)
+        return _answer(reply, target)
+
+
+def _is_verification(answer: Failed) -> bool:
+    return "certificate" in answer.why
+
+
+def _request(question: JoinQuestion) -> pb.JoinRequest:
+    pending = question.pending
+    return pb.JoinRequest(
+        attestor=pending.attestor,
+        csr=pending.csr,
+        sealed_token=None
+        if pending.sealed is None
+        else pb.SealedToken(kid=pending.sealed.kid, sealed=pending.sealed.sealed),
+        wanted_node_id=pending.node_id or "",
+        role=pending.role.value,
+        claims=_claims(question.claims),
+        daemon_version=question.daemon_version,
+        pending_id=pending.pending_id,
+    )
+
+
+def _claims(claims: Claims) -> pb.Claims:
+    return pb.Claims(
+        product_uuid=claims.product_uuid,
+        product_serial=claims.product_serial,
+        board_serial=claims.board_serial,
+        chassis_serial=claims.chassis_serial,
+        macs=claims.macs,
+        gpu_uuids=claims.gpu_uuids,
+        hostname=claims.hostname,
+        boot_id=claims.boot_id,
+    )
+
+
+def _answer(reply: pb.JoinReply, target: str) -> Answer:
+    match reply.WhichOneof("answer"):
+        case "issued":
+            return Issued(reply.issued.SerializeToString(deterministic=True))
+        case "pending":
+            return Pending(reply.pending.id, float(reply.pending.retry_after_s))
+    return Failed(f"{target}: answered neither with a certificate nor with an approval to wait for")

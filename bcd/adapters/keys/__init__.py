@@ -1,0 +1,1 @@
+"""Node keys: where they are made and how they sign."""

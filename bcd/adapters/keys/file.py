@@ -1,0 +1,50 @@
+"""Port `KeyStore` for keys in files: PKCS#8, made and held by the cryptography package."""
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from bcd.domain.model.keys import KeyKind, KeyMalformed, KeyState, KeyUnavailable
+from bcd.protocol.files import node_key
+from bcd.protocol.files.encoding import MalformedFile
+from bcd.protocol.pki import csr, ecdsa
+
+
+class FileKey:
+    """A P-256 key in memory and, as its record, in a file."""
+
+    kind = KeyKind.FILE
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "FileKey(…)"
+
+    @property
+    def spki(self) -> bytes:
+        return ecdsa.spki_of(self._key.public_key())
+
+    @property
+    def record(self) -> bytes:
+        return node_key.encode_file_key(self._key)
+
+    def sign(self, message: bytes) -> bytes:
+        return ecdsa.sign(self._key, message)
+
+    def request(self) -> bytes:
+        return csr.make_csr(self._key)
+
+
+class FileKeys:
+    """Makes and opens file keys. A TPM record is told apart from a broken file: nothing may call it a mismatch."""
+
+    def create(self) -> FileKey:
+        return FileKey(ec.generate_private_key(ec.SECP256R1()))
+
+    def open(self, record: bytes) -> FileKey | KeyState:
+        try:
+            key = node_key.decode(record)
+        except MalformedFile as error:
+            return KeyMalformed(str(error), len(record))
+        if isinstance(key, node_key.TpmRecord):
+            return KeyUnavailable("this version of bcd has no TPM client")
+        return FileKey(key)

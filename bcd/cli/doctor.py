@@ -1,0 +1,65 @@
+"""`bcd doctor`."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bcd.adapters.beside_config import files
+from bcd.adapters.grpc import pinned
+from bcd.app.doctor import Doctor, Finding, Level
+from bcd.cli import options
+from bcd.cli.build import Build
+from bcd.cli.status import looker
+from bcd.domain.model.failures import Exit, Failure
+from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, Config
+from bcd.wiring import config_file
+
+_SUMMARY = """What is wrong with this node, and the way back. Changes nothing; asks the join port for its certificate.
+Exits 1 when a check fails."""
+
+
+def run(build: Build, argv: Sequence[str]) -> int:
+    parser = options.Parser(build.program, "doctor", _SUMMARY)
+    options.add_config(parser)
+    options.add_json(parser)
+    given = parser.read(argv)
+    try:
+        config: Config | Failure = config_file.read(given.config, options.config_flags(given))
+    except Failure as failure:
+        config = failure
+    look = None if isinstance(config, Failure) else looker(config)
+    findings = Doctor(config, look, _reach, _encryption_key)()
+    if given.json:
+        print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        width = max(len(finding.check) for finding in findings)
+        for finding in findings:
+            way_back = f" ({finding.way_back})" if finding.way_back else ""
+            print(f"{finding.level.value:5} {finding.check:{width}}  {finding.message}{way_back}")
+    # Decision 18: a failed check is status 1 of doctor, which no unit restarts.
+    return 1 if any(finding.level is Level.FAIL for finding in findings) else Exit.OK
+
+
+def _document(finding: Finding) -> dict[str, str]:
+    return {
+        "check": finding.check,
+        "level": finding.level.value,
+        "message": finding.message,
+        "wayBack": finding.way_back,
+    }
+
+
+def _reach(config: Config) -> str | None:
+    """What keeps the join port from being used now, or None; FixConfiguration for a pin that does not match."""
+    if config.join is None or config.serving_ca_spki_pin is None:
+        return None
+    try:
+        pinned.from_server(config.join, config.serving_ca_spki_pin, datetime.now(UTC), config.path)
+    except pinned.CannotProbe as error:
+        return str(error)
+    return None
+
+
+def _encryption_key(config: Config) -> None:
+    if config.join_encryption_key_pin is not None:
+        files.read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), config.join_encryption_key_pin)

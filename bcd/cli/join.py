@@ -1,0 +1,137 @@
+"""`bcd join`."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bcd.adapters.host.process import harden, restart_dropping, restart_without
+from bcd.cli import options, render
+from bcd.cli.build import Build
+from bcd.domain.model.failures import Exit, Message, Refused, TryLater, Usage
+from bcd.domain.model.names import NodeId, Role
+from bcd.domain.model.tokens import MAX_TOKEN_BYTES
+
+if TYPE_CHECKING:
+    from bcd.domain.lifecycle.join import Joined, Wanted
+    from bcd.ports.credential import CredentialSource
+    from bcd.ports.events import Events
+    from bcd.protocol.files.config import Config
+    from bcd.wiring.container import Node
+
+ENVIRONMENT = "BCD_JOIN_TOKEN"
+_TOKEN_FD = "--token-fd"  # noqa: S105 - the name of an option
+
+_SUMMARY = "Create this machine's identity, once. On a machine that has one, say which and exit 0."
+_EPILOG = """the join token comes from one of
+  BCD_JOIN_TOKEN      the environment; taken out of it at once
+  standard input      its first line
+  --token-file FILE   a regular file, mode 0600 or 0400, at most 4 KiB; deleted once the machine has joined
+and never from the command line.
+
+An interrupted join goes on, without a token, when bcd join is run again.
+Not in this version: --attestor tpm, --server."""
+
+
+def run(build: Build, argv: Sequence[str]) -> int:
+    parser = _parser(build)
+    given = parser.read(argv)
+    role = options.wanted_role(parser, given.role)
+    node_id = options.wanted_node(parser, given.node_id)
+    if given.yes and not given.reset:
+        raise Usage(Message.USAGE, command="join", what="--yes goes with --reset")
+    if given.attestor not in (None, "join-token"):
+        raise Usage(Message.USAGE, command="join", what="--attestor: this version has join-token alone")
+    if build.needs_root and os.geteuid() != 0:
+        raise Refused(Message.RUN_AS_ROOT, command="join --reset" if given.reset else "join")
+    _take_out_of_environment(given)
+    # After the restart, which undoes it, and before anything of the token is read.
+    harden()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _join(build, given, _wanted(role, node_id))
+    except KeyboardInterrupt:
+        raise TryLater(Message.INTERRUPTED) from None
+
+
+def _parser(build: Build) -> options.Parser:
+    parser = options.Parser(build.program, "join", _SUMMARY, _EPILOG)
+    options.add_config(parser)
+    parser.add_argument("--token-file", metavar="FILE", help="read the join token from FILE")
+    parser.add_argument("--role", metavar="ROLE", default="node", help="node (default), site or ramdisk")
+    parser.add_argument("--node-id", metavar="NODE", help="join as that node, with a token made for it, or not at all")
+    parser.add_argument("--attestor", metavar="NAME", help="join-token (default; the only one in this version)")
+    parser.add_argument(
+        "--reset", action="store_true", help="set the identity aside first; alone, show what would move"
+    )
+    parser.add_argument("--yes", action="store_true", help="with --reset: do it")
+    options.add_log(parser)
+    parser.add_argument(_TOKEN_FD, type=int, help=argparse.SUPPRESS)
+    return parser
+
+
+def _take_out_of_environment(given: argparse.Namespace) -> None:
+    """Restarts the program when the token is in its environment: nothing else takes it out of /proc/<pid>/environ."""
+    if ENVIRONMENT not in os.environ:
+        return
+    if given.token_file is not None:
+        raise Usage(Message.TWO_CREDENTIALS, one=ENVIRONMENT, other="--token-file")
+    if given.token_fd is not None or (given.reset and not given.yes):
+        restart_dropping(ENVIRONMENT)
+    restart_without(ENVIRONMENT, _TOKEN_FD, MAX_TOKEN_BYTES + 3)
+
+
+def _wanted(role: Role, node_id: NodeId | None) -> "Wanted":
+    from bcd.domain.lifecycle.join import Wanted
+
+    return Wanted(role, node_id)
+
+
+def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
+    from bcd.adapters.log.events import LogEvents
+    from bcd.wiring import settings
+
+    config = settings.read(given.config, options.config_flags(given))
+    events = LogEvents(config.log_level, config.log_format)
+    container = build.container()(config=config, events=events, credential=_credential(given, config, events))
+    if given.reset:
+        if not given.yes:
+            render.reset_plan(config.data_dir, container.reset().plan())
+            raise Usage(Message.RESET_NEEDS_YES)
+        _reset(container)
+    joined: Joined = container.join()(wanted)
+    render.joined(joined)
+    expired = joined.identity.leaf.not_after
+    if joined.already and container.clock().now() >= expired:
+        # A join unit runs at every boot and must not fail for this: whether the clock or the certificate is wrong, the
+        # server decides.
+        print(Message.EXPIRED.value.format(when=render.time(expired)), file=sys.stderr)
+    return Exit.OK
+
+
+def _reset(container: "Node") -> None:
+    """Moves the identity aside, once everything is there to join again with: a configuration, a key to seal to, a
+    token."""
+    from dependency_injector import providers
+
+    from bcd.adapters.credential.sources import Taken
+    from bcd.domain.lifecycle.join import LOCK_WAIT_S
+
+    source: CredentialSource = container.credential()
+    container.credential.override(providers.Object(Taken(source.take(), source)))
+    container.join().recipient()
+    reset = container.reset()
+    with container.fs().lock(LOCK_WAIT_S):
+        render.was_reset(reset())
+
+
+def _credential(given: argparse.Namespace, config: "Config", events: "Events") -> "CredentialSource":
+    from bcd.adapters.credential import sources
+
+    if given.token_fd is not None:
+        return sources.InheritedDescriptor(given.token_fd)
+    if given.token_file is not None:
+        return sources.TokenFile(given.token_file, config.data_dir, events)
+    return sources.StandardInput(sys.stdin.fileno() if sys.stdin is not None else 0)

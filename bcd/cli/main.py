@@ -1,0 +1,68 @@
+"""`bcd`: which command, and how a failure ends."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import bcd
+from bcd.cli.build import Build
+from bcd.domain.model.failures import Exit, Failure, Message, Usage
+
+if TYPE_CHECKING:
+    from bcd.wiring.container import Node
+
+_HELP = """usage: {program} COMMAND [OPTION...]
+
+Node identity that survives: a P-256 key and a certificate of at most 24 hours.
+
+  join     create this machine's identity, once; with --reset set it aside and start over
+  status   what the identity is and until when; exits as a node with it would start
+  doctor   what is wrong, and the way back
+
+{program} COMMAND --help says more; {program} --version says which.
+Not in this version: node (session, renewal, revocation), helper, ramdisk, tpm; keys in a TPM; --server."""
+
+
+def _container() -> "type[Node]":
+    from bcd.wiring.container import Node
+
+    return Node
+
+
+BCD = Build("bcd", needs_root=True, container=_container)
+
+
+def main(argv: Sequence[str]) -> int:
+    return run(BCD, argv)
+
+
+def run(build: Build, argv: Sequence[str]) -> int:
+    """The command's exit status; a failure is its documented line on standard error and its class's status."""
+    try:
+        return _command(build, argv)
+    except Failure as failure:
+        print(failure.text, file=sys.stderr)
+        return failure.exit
+
+
+def _command(build: Build, argv: Sequence[str]) -> int:
+    match [*argv]:
+        case [] | ["--help"] | ["-h"] | ["help"]:
+            print(_HELP.format(program=build.program))
+            return Exit.OK if argv else Exit.USAGE
+        case ["--version"] | ["version"]:
+            print(f"{build.program} {bcd.__version__}")
+            return Exit.OK
+        case ["join", *rest]:
+            from bcd.cli import join
+
+            return join.run(build, rest)
+        case ["status", *rest]:
+            from bcd.cli import status
+
+            return status.run(build, rest)
+        case ["doctor", *rest]:
+            from bcd.cli import doctor
+
+            return doctor.run(build, rest)
+    raise Usage(Message.NO_COMMAND, program=build.program)

@@ -1,0 +1,82 @@
+"""Command lines, parsed so that nothing a person typed is ever shown again: it might be a token."""
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from typing import NoReturn
+
+from bcd.domain.model.failures import Message, Usage
+from bcd.domain.model.names import MalformedName, NodeId, Role, node_id, role
+from bcd.protocol.files.config import DEFAULT_PATH
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without its habit of quoting what was typed, and of ending the process."""
+
+    def __init__(self, program: str, command: str, summary: str, epilog: str = "") -> None:
+        self.command = command
+        super().__init__(
+            prog=f"{program} {command}",
+            description=summary,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        # "argument --yes: ignored explicit argument 'x'": from the quote on it is what was typed.
+        what = message.replace("argument ", "", 1).split("'")[0].rstrip(": ")
+        raise Usage(Message.USAGE, command=self.command, what=what)
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The options in `argv`; Usage for anything else, a positional argument above all."""
+        options, rest = self.parse_known_args(list(argv))
+        if any(not word.startswith("-") or word == "--" for word in rest):
+            message = Message.POSITIONAL if self.command == "join" else Message.NO_ARGUMENT
+            raise Usage(message, command=self.command)
+        if rest:
+            known = [option for action in self._actions for option in action.option_strings]
+            close = difflib.get_close_matches(rest[0].split("=")[0], known, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise Usage(Message.USAGE, command=self.command, what=f"unknown option{hint}")
+        return options
+
+
+def add_config(parser: Parser) -> None:
+    parser.add_argument("--config", metavar="FILE", default=DEFAULT_PATH, help="configuration (default: %(default)s)")
+    parser.add_argument("--data-dir", metavar="DIR", help="where the identity lies (over the configuration's data_dir)")
+
+
+def add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def add_log(parser: Parser) -> None:
+    parser.add_argument("--log-level", metavar="LEVEL", help="debug, info (default), warning or error")
+    parser.add_argument("--log-format", metavar="FORM", help="text (default) or json, on standard error")
+
+
+def config_flags(options: argparse.Namespace) -> dict[str, str]:
+    """The flags that carry a configuration key's name, by key."""
+    flags = {"data_dir": "data_dir", "log_level": "log.level", "log_format": "log.format"}
+    given = {key: getattr(options, name, None) for name, key in flags.items()}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def wanted_role(parser: Parser, text: str) -> Role:
+    try:
+        return role(text)
+    except MalformedName:
+        raise Usage(Message.USAGE, command=parser.command, what="--role: want node, site or ramdisk") from None
+
+
+def wanted_node(parser: Parser, text: str | None) -> NodeId | None:
+    if text is None:
+        return None
+    try:
+        if text.startswith("bcjt_"):
+            raise MalformedName("a join token")
+        return node_id(text)
+    except MalformedName:
+        what = "--node-id: want 1 to 63 of letters, digits and . _ -"
+        raise Usage(Message.USAGE, command=parser.command, what=what) from None

@@ -1,0 +1,133 @@
+"""`bcd status`: what the identity is; exits as a node that starts now would."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from bcd.adapters.log.quiet import Quiet
+from bcd.app.look import Look, PendingUnreadable, Sight
+from bcd.cli import options
+from bcd.cli.build import Build
+from bcd.cli.render import time
+from bcd.domain.model.failures import Exit
+from bcd.domain.model.identity import Identity, Trust, renew_at
+from bcd.domain.model.joining import PendingJoin
+from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
+from bcd.protocol.files.config import Config
+from bcd.wiring import config_file, node
+
+_SUMMARY = "What this machine's identity is. Exits as bcd node would at start; reads only, and needs no network."
+
+
+def run(build: Build, argv: Sequence[str]) -> int:
+    parser = options.Parser(build.program, "status", _SUMMARY)
+    options.add_config(parser)
+    options.add_json(parser)
+    given = parser.read(argv)
+    config = config_file.read(given.config, options.config_flags(given))
+    sight = looker(config)()
+    if given.json:
+        print(json.dumps(_document(sight, config), indent=2, ensure_ascii=False))
+    else:
+        _print(sight)
+    failure = sight.failure
+    if failure is None:
+        return Exit.OK
+    print(failure.text, file=sys.stderr)
+    return failure.exit
+
+
+def looker(config: Config) -> Look:
+    parts = node.reader(config, Quiet())
+    owner = node.owner(config)
+    uid = owner.uid if owner is not None else os.geteuid()
+    return Look(parts.fs, parts.load, parts.journal, parts.clock, config.data_dir, uid)
+
+
+def _print(sight: Sight) -> None:
+    if isinstance(sight.found, Loaded):
+        identity = sight.found.identity
+        leaf = identity.leaf
+        who = f"{identity.node_id} (site {identity.site_id}, role {identity.role.value})"
+        print(f"identity       {who}, node key {_place(sight.found)}")
+        print(f"SPIFFE ID      {leaf.spiffe_id}")
+        if sight.now >= leaf.not_after:
+            print(f"certificate    expired at {time(leaf.not_after)}")
+        else:
+            print(f"certificate    valid until {time(leaf.not_after)} (in {_span(leaf.not_after - sight.now)})")
+            print(f"renewal        planned for {time(renew_at(leaf))}")
+        print(f"signed intent  {_intent(identity.trust)}")
+        match sight.found:
+            case PromoteNext():
+                print("next key       certified: the next start makes it node.key")
+            case RemoveNext():
+                print("next key       left by a renewal that was cut off: the next start removes it")
+    match sight.pending:
+        case PendingJoin() as pending if not isinstance(sight.found, Loaded):
+            waiting = f", waiting for approval {pending.pending_id}" if pending.pending_id else ""
+            print(f"join           begun {time(pending.begun)}{waiting}; bcd join goes on with it")
+        case PendingUnreadable(why):
+            print(f"join           join.pending {why}")
+
+
+def _place(found: Loaded) -> str:
+    return "in the TPM" if found.kind.value == "tpm" else "a file"
+
+
+def _intent(trust: Trust | None) -> str:
+    if trust is None or not trust.roots:
+        return "not enforced (no command roots)"
+    return f"{len(trust.roots)} command roots (bundle v{trust.version})"
+
+
+def _span(left: timedelta) -> str:
+    minutes, seconds = divmod(int(left.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _document(sight: Sight, config: Config) -> dict[str, Any]:
+    failure = sight.failure
+    document: dict[str, Any] = {"joined": isinstance(sight.found, Loaded), "dataDir": config.data_dir}
+    if isinstance(sight.found, Loaded):
+        document |= _identity(sight.found, sight.found.identity, sight)
+    if isinstance(sight.pending, PendingJoin):
+        document["pendingJoin"] = {"begun": time(sight.pending.begun), "attestor": sight.pending.attestor}
+        if sight.pending.pending_id:
+            document["pendingJoin"]["approval"] = sight.pending.pending_id
+    document["exit"] = int(Exit.OK if failure is None else failure.exit)
+    if failure is not None:
+        document["message"] = failure.text
+    return document
+
+
+def _identity(found: Loaded, identity: Identity, sight: Sight) -> dict[str, Any]:
+    leaf = identity.leaf
+    document: dict[str, Any] = {
+        "nodeId": identity.node_id,
+        "siteId": identity.site_id,
+        "trustDomain": identity.trust_domain,
+        "role": identity.role.value,
+        "spiffeId": str(leaf.spiffe_id),
+        "nodeKey": found.kind.value,
+        "notBefore": time(leaf.not_before),
+        "notAfter": time(leaf.not_after),
+        "expired": sight.now >= leaf.not_after,
+        "renewAt": time(renew_at(leaf)),
+        "commandRoots": len(identity.trust.roots) if identity.trust is not None else 0,
+    }
+    if identity.trust is not None:
+        document["trustVersion"] = identity.trust.version
+    if identity.server_time is not None:
+        document["serverTime"] = time(identity.server_time)
+    match found:
+        case PromoteNext():
+            document["nextKey"] = "promote"
+        case RemoveNext():
+            document["nextKey"] = "remove"
+    return document

@@ -1,0 +1,227 @@
+"""Joining: one request, kept until it is answered, and the answer stored so that no cut splits key and certificate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bcd.domain.lifecycle.hand_over import HandOver
+from bcd.domain.lifecycle.load import Load
+from bcd.domain.model import datadir
+from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
+from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, Refused, TryLater
+from bcd.domain.model.identity import Identity
+from bcd.domain.model.joining import (
+    AskAgain,
+    Check,
+    Denied,
+    GiveUp,
+    PendingJoin,
+    Progress,
+    SealedToken,
+    next_step,
+)
+from bcd.domain.model.keys import KeyKind, KeyState
+from bcd.domain.model.loading import Loaded, NotJoined
+from bcd.domain.model.names import NodeId, Role
+from bcd.domain.model.pins import Pins
+from bcd.ports.clock import Clock
+from bcd.ports.credential import CredentialSource
+from bcd.ports.entropy import Entropy
+from bcd.ports.events import Events
+from bcd.ports.fs import Fs
+from bcd.ports.hardware import Hardware
+from bcd.ports.join_transport import JoinQuestion, JoinTransport
+from bcd.ports.journal import CorruptJournal, Journal, JournalOf, NoJournal
+from bcd.ports.keys import KeyStore, NodeKey
+from bcd.protocol.files import identity_json, join_pending
+from bcd.protocol.files.encoding import MalformedFile
+from bcd.protocol.pki import join_response, seal
+
+# Decision 3: how long a join waits for another writer.
+LOCK_WAIT_S = 45.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks for."""
+
+    role: Role
+    node_id: NodeId | None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """`already`: the identity was there before, and no credential was read."""
+
+    identity: Identity
+    kind: KeyKind
+    already: bool
+
+
+@dataclass(frozen=True)
+class Join:
+    """`fs` is the data directory; `record` the helper's, or None without `[helper]`. `recipient` reads the sealing key
+    when a token is to be sealed, and not before."""
+
+    fs: Fs
+    path: str
+    record: Fs | None
+    load: Load
+    hand_over: HandOver
+    keys: KeyStore
+    transport: JoinTransport
+    credential: CredentialSource
+    recipient: Callable[[], seal.Recipient]
+    hardware: Hardware
+    journal: Journal
+    signing_pins: Pins
+    clock: Clock
+    entropy: Entropy
+    events: Events
+    version: str
+
+    def __call__(self, wanted: Wanted) -> Joined:
+        """The identity of this machine, there already or new and durable. Any Failure leaves what was on disk."""
+        with self.fs.lock(LOCK_WAIT_S):
+            match self.load():
+                case NotJoined() as found:
+                    pass
+                case Loaded(identity, kind):
+                    return self._already(identity, kind, wanted)
+            pending = self._resume(wanted) or self._begin(wanted)
+            key = self._key_of(pending)
+            response = self._ask(pending, key)
+            identity = Identity(response.leaf, response.chain, response.trust, response.server_time)
+            self._store(identity, key, response.signed, found)
+            self.credential.spent()
+            return Joined(identity, key.kind, already=False)
+
+    def _already(self, identity: Identity, kind: KeyKind, wanted: Wanted) -> Joined:
+        if wanted.node_id is not None and wanted.node_id != identity.node_id:
+            raise Refused(Message.OTHER_NODE, node=identity.node_id, wanted=wanted.node_id)
+        try:
+            self.hand_over()
+            # Left by a cut between the last two lines of _store.
+            self.fs.remove(PENDING)
+        except TryLater as error:
+            # A join unit runs at every boot, also from a read-only root: the identity is there and works.
+            self.events.warning("joined, but the files could not be put in order", why=error.text)
+        self.credential.spent()
+        return Joined(identity, kind, already=True)
+
+    def _resume(self, wanted: Wanted) -> PendingJoin | None:
+        """The request an interrupted join left, if there is one: it goes on without a token."""
+        data = self.fs.read(PENDING, MAX_FILE_BYTES)
+        if data is None:
+            return None
+        try:
+            pending = join_pending.decode(data)
+        except MalformedFile as error:
+            raise MustJoinAgain(Message.PENDING_UNREADABLE, path=f"{self.path}/{PENDING}", why=error) from None
+        if pending.node_id != wanted.node_id:
+            have, want = (node or "any" for node in (pending.node_id, wanted.node_id))
+            raise FixConfiguration(Message.PENDING_OTHER, what="node id", have=have, want=want)
+        if pending.role is not wanted.role:
+            raise FixConfiguration(Message.PENDING_OTHER, what="role", have=pending.role, want=wanted.role)
+        self.events.info("resuming the join that was begun; no token is read", begun=pending.begun)
+        return pending
+
+    def _begin(self, wanted: Wanted) -> PendingJoin:
+        recipient = self.recipient()
+        token = self.credential.take()
+        key = self.keys.create()
+        request = key.request()
+        sealed = seal.seal(recipient, token.reveal(), request)
+        pending = PendingJoin(
+            attestor="join-token" if wanted.node_id is None else "provisioned",
+            role=wanted.role,
+            node_id=wanted.node_id,
+            key=key.record,
+            csr=request,
+            sealed=SealedToken(sealed.kid, sealed.sealed),
+            pending_id="",
+            begun=self.clock.now(),
+        )
+        # Before the first question: its answer may use the token up, and only this request gets it again.
+        self.fs.write(PENDING, join_pending.encode(pending))
+        return pending
+
+    def _key_of(self, pending: PendingJoin) -> NodeKey:
+        key = self.keys.open(pending.key)
+        if isinstance(key, KeyState):
+            raise MustJoinAgain(Message.PENDING_UNREADABLE, path=f"{self.path}/{PENDING}", why="holds no usable key")
+        return key
+
+    def _ask(self, pending: PendingJoin, key: NodeKey) -> join_response.JoinResponse:
+        progress = Progress(pending_id=pending.pending_id)
+        claims = self.hardware.claims()
+        while True:
+            answer = self.transport.join(JoinQuestion(pending, claims, self.version))
+            match next_step(progress, answer, self.entropy.fraction()):
+                case Check(signed):
+                    return self._check(signed, pending, key)
+                case AskAgain(following, wait_s):
+                    if following.pending_id != pending.pending_id:
+                        pending = replace(pending, pending_id=following.pending_id)
+                        self.fs.write(PENDING, join_pending.encode(pending))
+                    self._tell(following, answer, wait_s)
+                    progress = following
+                    self.clock.wait(wait_s)
+                case Denied(refusal_id):
+                    # The same request would be refused for ever; the next join begins anew.
+                    self.fs.move_aside(PENDING, datadir.refused_name(self.clock.now()))
+                    raise Refused(Message.JOIN_REFUSED, id=refusal_id or "none given")
+                case GiveUp(attempts, last, asked_to):
+                    raise TryLater(Message.NO_RETRY if asked_to else Message.GAVE_UP, attempts=attempts, last=last)
+
+    def _tell(self, progress: Progress, answer: object, wait_s: float) -> None:
+        if progress.failures:
+            why = getattr(answer, "why", "")
+            self.events.warning("join attempt failed", attempt=progress.failures, why=why, next_in_s=round(wait_s, 1))
+        else:
+            self.events.info("waiting for approval", id=progress.pending_id, next_in_s=round(wait_s, 1))
+
+    def _check(self, signed: bytes, pending: PendingJoin, key: NodeKey) -> join_response.JoinResponse:
+        expected = join_response.Expected(pending.csr, key.spki, pending.role, pending.node_id, self.signing_pins)
+        try:
+            return join_response.open_join_response(signed, expected)
+        except join_response.SigningKeyIsAnother as error:
+            raise self._signing_pin(error) from None
+        except join_response.DoesNotVerify as error:
+            raise TryLater(Message.BAD_ANSWER, number=error.number, why=error.why) from None
+
+    def _signing_pin(self, error: join_response.SigningKeyIsAnother) -> FixConfiguration:
+        return FixConfiguration(Message.SIGNING_PIN, have=self.signing_pins, presented=error.presented)
+
+    def _store(self, identity: Identity, key: NodeKey, signed: bytes, found: NotJoined) -> None:
+        """Durable in this order; a cut after any line leaves either the pending join or the whole identity."""
+        # Root's record first: an identity without it would be one the helper does not know.
+        if self.record is not None:
+            with self.record.lock(LOCK_WAIT_S):
+                self.record.write(JOIN_RECORD, signed)
+        # Another node's journal would be refused by this node.
+        self._set_journal_aside(identity.node_id)
+        # A key that no identity stands beside may be all that is left of one.
+        if found.orphan_key:
+            self.fs.move_aside(KEY, datadir.orphan_name(KEY, self.clock.now()))
+        # Left by a renewal of an identity that is no more.
+        self.fs.remove(NEXT_KEY)
+        # The key before the certificate, under the name a load promotes it from once the certificate is there.
+        self.fs.write(NEXT_KEY, key.record)
+        # From here on this machine has joined.
+        self.fs.write(IDENTITY, identity_json.encode(identity))
+        self.fs.rename(NEXT_KEY, KEY)
+        # Last: until now a cut could have needed it to ask again.
+        self.fs.remove(PENDING)
+
+    def _set_journal_aside(self, node: NodeId) -> None:
+        now = self.clock.now()
+        match self.journal.look():
+            case JournalOf(owner) if owner is not None and owner != node:
+                new_name = datadir.other_nodes_journal(owner, now)
+            case CorruptJournal(why):
+                self.events.warning("the journal is corrupt and is set aside", why=why)
+                new_name = datadir.corrupt_name(datadir.JOURNAL, now)
+            case JournalOf() | NoJournal():
+                return
+        for name in (*datadir.JOURNAL_SIDE_FILES, datadir.JOURNAL):
+            self.fs.move_aside(name, new_name + name.removeprefix(datadir.JOURNAL))

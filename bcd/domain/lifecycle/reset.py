@@ -1,0 +1,41 @@
+"""Setting an identity aside (specification, "Joining again with --reset"; decision 7). Nothing is deleted."""
+
+from dataclasses import dataclass
+
+from bcd.domain.model.datadir import RESET_ORDER, reset_name
+from bcd.ports.clock import Clock
+from bcd.ports.events import Events
+from bcd.ports.fs import Fs
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One file that was, or would be, set aside."""
+
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class Reset:
+    fs: Fs
+    clock: Clock
+    events: Events
+
+    def plan(self) -> tuple[Moved, ...]:
+        """What a reset now would move, in its order. Takes no lock and writes nothing."""
+        there = {entry.name for entry in self.fs.entries()}
+        now = self.clock.now()
+        return tuple(Moved(name, reset_name(name, now)) for name in RESET_ORDER if name in there)
+
+    def __call__(self) -> tuple[Moved, ...]:
+        """Moves them, identity.json last: a cut in between leaves an identity without its key, and that points back
+        here. The caller holds the lock."""
+        now = self.clock.now()
+        moved = []
+        for name in RESET_ORDER:
+            new_name = self.fs.move_aside(name, reset_name(name, now))
+            if new_name is not None:
+                self.events.info("set aside", file=name, as_=new_name)
+                moved.append(Moved(name, new_name))
+        return tuple(moved)

@@ -1,0 +1,66 @@
+"""The console scripts. Nothing is imported at the top: a failed import, like any unforeseen exception, must not end
+the process with Python's own status 1, which for bcd means that an identity is dead (decision 18)."""
+
+
+def bcd() -> int:
+    """`bcd`."""
+    return _run("bcd", "bcd.cli.main")
+
+
+def bcd_fakehw() -> int:
+    """`bcd-fakehw`: bcd with the machine it says it is."""
+    return _run("bcd-fakehw", "bcd.cli.fakehw")
+
+
+def bcd_controlplane() -> int:
+    """`bcd-controlplane`."""
+    return _run("bcd-controlplane", "bcd.controlplane.cli.main")
+
+
+def _run(program: str, module: str) -> int:
+    internal = 70
+    try:
+        import sys
+        from importlib import import_module
+
+        status = int(import_module(module).main(sys.argv[1:]))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _end(f"{program}: interrupted", 75)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        return _end("", 0)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else internal
+    except BaseException as error:  # noqa: BLE001 - the outermost line: whatever it is, it is not "revoked"
+        return _end(f"{program}: internal error ({_named(error)}): please report it; nothing was deleted", internal)
+
+
+def _named(error: BaseException) -> str:
+    """The kind of error and where it was raised; its text only for a failed import, as any other may hold a secret."""
+    text = f": {error}" if isinstance(error, ImportError) else ""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = ""
+    if trace is not None:
+        where = f" at {trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{text}{where}"
+
+
+def _end(line: str, status: int) -> int:
+    """`status`, with `line` said on standard error if that is still possible."""
+    import os
+
+    if line:
+        try:
+            os.write(2, line.replace("\n", " ").encode() + b"\n")
+        except OSError:
+            pass
+    try:
+        # What is left in Python's buffers would be written at exit, fail again, and change the status to 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        pass
+    return status

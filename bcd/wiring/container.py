@@ -1,0 +1,106 @@
+"""The production node: which adapter stands at which port."""
+
+from dependency_injector import containers, providers
+
+import bcd
+from bcd.adapters.beside_config import files
+from bcd.adapters.fs.local import LocalFs
+from bcd.adapters.grpc.join import GrpcJoinTransport
+from bcd.adapters.hardware.sysfs import SysfsHardware
+from bcd.adapters.host.clock import SystemClock
+from bcd.adapters.host.entropy import SystemEntropy
+from bcd.adapters.journal.sqlite import SqliteJournal
+from bcd.adapters.keys.file import FileKeys
+from bcd.domain.lifecycle.hand_over import HandOver
+from bcd.domain.lifecycle.join import Join
+from bcd.domain.lifecycle.load import Load
+from bcd.domain.lifecycle.reset import Reset
+from bcd.domain.model.failures import FixConfiguration, Message
+from bcd.domain.model.pins import Pins
+from bcd.ports.clock import Clock
+from bcd.ports.credential import CredentialSource
+from bcd.ports.entropy import Entropy
+from bcd.ports.events import Events
+from bcd.ports.fs import Fs
+from bcd.ports.hardware import Hardware
+from bcd.ports.join_transport import JoinTransport
+from bcd.ports.journal import Journal
+from bcd.ports.keys import KeyStore
+from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, SERVING_CA_FILE, Address, Config
+from bcd.protocol.pki import seal
+from bcd.wiring import node
+
+
+def _needed(config: Config, key: str) -> FixConfiguration:
+    return FixConfiguration(
+        Message.CONFIG_KEY, path=config.path, key=key, why="missing: bcd-controlplane node-config writes it"
+    )
+
+
+def _pins(config: Config, key: str) -> Pins:
+    found: Pins | None = getattr(config, key)
+    if found is None:
+        raise _needed(config, key)
+    return found
+
+
+def _join_address(config: Config) -> Address:
+    if config.join is None:
+        raise _needed(config, "join")
+    return config.join
+
+
+def _recipient(config: Config) -> seal.Recipient:
+    pins = _pins(config, "join_encryption_key_pin")
+    return files.read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), pins)
+
+
+def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:
+    ca_path = config.beside(SERVING_CA_FILE)
+    return GrpcJoinTransport(
+        _join_address(config),
+        _pins(config, "serving_ca_spki_pin"),
+        config.path,
+        clock,
+        lambda: files.read_serving_ca(ca_path),
+    )
+
+
+class Node(containers.DeclarativeContainer):
+    """`config`, `events` and `credential` come from the command line; everything else follows."""
+
+    config = providers.Dependency(instance_of=Config)
+    events: providers.Provider[Events] = providers.Dependency()
+    credential: providers.Provider[CredentialSource] = providers.Dependency()
+
+    clock: providers.Provider[Clock] = providers.Singleton(SystemClock)
+    entropy: providers.Provider[Entropy] = providers.Singleton(SystemEntropy)
+    hardware: providers.Provider[Hardware] = providers.Singleton(SysfsHardware)
+    keys: providers.Provider[KeyStore] = providers.Singleton(FileKeys)
+    fs: providers.Provider[Fs] = providers.Singleton(node.data_directory, config)
+    record: providers.Provider[LocalFs | None] = providers.Singleton(node.record_directory, config)
+    journal: providers.Provider[Journal] = providers.Singleton(SqliteJournal, config.provided.data_dir)
+    transport: providers.Provider[JoinTransport] = providers.Singleton(_transport, config, clock)
+
+    load = providers.Singleton(Load, fs, keys, events, config.provided.data_dir)
+    hand_over = providers.Singleton(HandOver, fs, events)
+    reset = providers.Singleton(Reset, fs, clock, events)
+    join = providers.Singleton(
+        Join,
+        fs=fs,
+        path=config.provided.data_dir,
+        record=record,
+        load=load,
+        hand_over=hand_over,
+        keys=keys,
+        transport=transport,
+        credential=credential,
+        recipient=providers.Callable(_recipient, config).provider,
+        hardware=hardware,
+        journal=journal,
+        signing_pins=providers.Callable(_pins, config, "join_signing_key_pin"),
+        clock=clock,
+        entropy=entropy,
+        events=events,
+        version=bcd.__version__,
+    )

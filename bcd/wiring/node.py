@@ -1,0 +1,58 @@
+"""What every command of a node needs, built without a container: the data directory, its keys, its loader."""
+
+import os
+import pwd
+from dataclasses import dataclass
+
+from bcd.adapters.fs.local import LocalFs, Owner
+from bcd.adapters.host.clock import SystemClock
+from bcd.adapters.journal.sqlite import SqliteJournal
+from bcd.adapters.keys.file import FileKeys
+from bcd.domain.lifecycle.load import Load
+from bcd.domain.model.failures import FixConfiguration, Message
+from bcd.ports.events import Events
+from bcd.protocol.files.config import Config
+
+
+def owner(config: Config) -> Owner | None:
+    """The user the files are to belong to, when the configuration names one."""
+    if config.helper is None:
+        return None
+    try:
+        found = pwd.getpwnam(config.helper.user)
+    except KeyError:
+        raise FixConfiguration(
+            Message.CONFIG_KEY,
+            path=config.path,
+            key="helper.user",
+            why=f"there is no user {config.helper.user}: useradd --system {config.helper.user}",
+        ) from None
+    return Owner(found.pw_name, found.pw_uid, found.pw_gid)
+
+
+def data_directory(config: Config) -> LocalFs:
+    # Only root can give files away, and only root's files need it.
+    return LocalFs(config.data_dir, SystemClock(), owner(config) if os.geteuid() == 0 else None)
+
+
+def record_directory(config: Config) -> LocalFs | None:
+    """Where root's record of a join goes, under `[helper]`."""
+    if config.helper is None or os.geteuid() != 0:
+        return None
+    return LocalFs(config.helper.record_dir, SystemClock())
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The parts of a command that only looks."""
+
+    fs: LocalFs
+    load: Load
+    journal: SqliteJournal
+    clock: SystemClock
+
+
+def reader(config: Config, events: Events) -> Reader:
+    fs = data_directory(config)
+    load = Load(fs, FileKeys(), events, config.data_dir)
+    return Reader(fs, load, SqliteJournal(config.data_dir), SystemClock())
