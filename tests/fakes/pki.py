@@ -172,7 +172,7 @@ def leaf(
     }
     extensions |= change or {}
     return certificate(
-        subject=leaf_subject or subject(node, f"bc-role:{role}"),
+        subject=subject(node, f"bc-role:{role}") if leaf_subject is None else leaf_subject,
         issuer=issuer_name or issuer.name,
         key=key,
         signer=signer or issuer.key,

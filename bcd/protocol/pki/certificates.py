@@ -2,13 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import pairwise
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID, ObjectIdentifier
+from cryptography.x509.oid import (
+    ExtendedKeyUsageOID,
+    ExtensionOID,
+    NameOID,
+    ObjectIdentifier,
+    SignatureAlgorithmOID,
+)
 
 from bcd.domain.model import names
 from bcd.domain.model.identity import MAX_LIFETIME, Leaf
@@ -30,6 +37,8 @@ _KNOWN = frozenset(
         ExtensionOID.AUTHORITY_KEY_IDENTIFIER,
     }
 )
+# Names and extensions are parsed when they are first read, and each kind of nonsense has an exception of its own.
+_DOES_NOT_PARSE = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
 
 
 class MalformedCertificate(ValueError):
@@ -48,11 +57,13 @@ def parse_leaf(der: bytes) -> Leaf:
         extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound as missing:
         raise MalformedCertificate(f"the leaf has no {missing.oid._name}") from None
-    except (ValueError, x509.DuplicateExtension):
-        raise MalformedCertificate("the leaf's extensions do not parse") from None
+    except _DOES_NOT_PARSE:
+        raise MalformedCertificate("the leaf's names or extensions do not parse") from None
     for extension in extensions:
         if extension.critical and extension.oid not in _KNOWN:
             raise MalformedCertificate(f"the leaf has an unknown critical extension {extension.oid.dotted_string}")
+    if certificate.signature_algorithm_oid != SignatureAlgorithmOID.ECDSA_WITH_SHA256:
+        raise MalformedCertificate("the leaf is not signed with ECDSA-SHA256")
     if constraints.ca:
         raise MalformedCertificate("the leaf is a CA")
     if _usages(usage) != {"digital_signature"}:
@@ -88,14 +99,14 @@ def check_chain(chain: Sequence[bytes], at: datetime) -> Leaf:
         raise MalformedCertificate(f"the chain has {len(chain)} certificates, want 1 to {MAX_CHAIN}")
     leaf = parse_leaf(chain[0])
     certificates = [load(der) for der in chain]
-    for below, above in zip(certificates, certificates[1:], strict=False):
+    for below, above in pairwise(certificates):
         _check_issuer(above)
         _check_signed(below, above)
     for certificate in certificates:
         if not certificate.not_valid_before_utc <= at < certificate.not_valid_after_utc:
             raise MalformedCertificate(
-                f"a certificate of the chain is valid from {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ} "
-                f"to {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}, and the server's time is {at:%Y-%m-%dT%H:%M:%SZ}"
+                f"a certificate of the chain is valid from {_shown(certificate.not_valid_before_utc)} "
+                f"to {_shown(certificate.not_valid_after_utc)}, and the server's time is {_shown(at)}"
             )
     return leaf
 
@@ -107,6 +118,8 @@ def load(der: bytes) -> x509.Certificate:
         # Reading the version is what makes the lazy parser look at the outer structure.
         if certificate.version is not x509.Version.v3:
             raise MalformedCertificate("not an X.509 version 3 certificate")
+        if certificate.serial_number <= 0:
+            raise MalformedCertificate("the serial number is not positive")
     except (ValueError, TypeError, x509.InvalidVersion) as error:
         if isinstance(error, MalformedCertificate):
             raise
@@ -114,21 +127,27 @@ def load(der: bytes) -> x509.Certificate:
     return certificate
 
 
+def _shown(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _check_issuer(certificate: x509.Certificate) -> None:
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+    except (x509.ExtensionNotFound, *_DOES_NOT_PARSE):
         raise MalformedCertificate("an issuer in the chain does not say that it is a CA") from None
     if not constraints.ca or not usage.key_cert_sign:
         raise MalformedCertificate("an issuer in the chain may not sign certificates")
 
 
 def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
-    if not isinstance(below.signature_hash_algorithm, hashes.SHA256):
-        raise MalformedCertificate("a certificate of the chain is not signed with SHA-256")
     try:
+        if not isinstance(below.signature_hash_algorithm, hashes.SHA256):
+            raise MalformedCertificate("a certificate of the chain is not signed with SHA-256")
         below.verify_directly_issued_by(above)
+    except MalformedCertificate:
+        raise
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         raise MalformedCertificate("a certificate of the chain is not signed by the next") from None
 
@@ -159,7 +178,9 @@ def _usages(usage: x509.KeyUsage) -> set[str]:
 def _names(san: x509.Extension[x509.SubjectAlternativeName]) -> tuple[names.SpiffeId, bytes | None]:
     if san.critical:
         raise MalformedCertificate("the leaf's subjectAltName is critical")
-    uri, *others = list(san.value)
+    if not list(san.value):
+        raise MalformedCertificate("the leaf's subjectAltName has no name")
+    uri, *others = san.value
     if not isinstance(uri, x509.UniformResourceIdentifier):
         raise MalformedCertificate("the leaf's first subjectAltName is not a URI")
     try:

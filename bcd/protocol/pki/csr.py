@@ -1,7 +1,7 @@
 """PKCS#10 requests (RFC 2986): a fixed subject, no attributes; only the key counts."""
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -32,7 +32,8 @@ def key_of(csr: bytes) -> bytes:
         key = request.public_key()
         algorithm = request.signature_hash_algorithm
         attributes = len(request.attributes)
-    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
+        subject = request.subject
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise MalformedCsr("not a PKCS#10 request") from None
     if request.public_bytes(_DER) != csr:
         raise MalformedCsr("not DER")
@@ -43,7 +44,7 @@ def key_of(csr: bytes) -> bytes:
     if attributes:
         raise MalformedCsr("has attributes")
     expected = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SUBJECT)])
-    if request.subject != expected:
+    if subject != expected:
         raise MalformedCsr(f"has another subject than CN={SUBJECT}")
     return ecdsa.spki_of(key)
 

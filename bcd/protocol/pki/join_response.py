@@ -69,13 +69,15 @@ def open_join_response(signed: bytes, expected: Expected) -> JoinResponse:
         raise SigningKeyIsAnother(error.presented) from None
     except statements.BadStatement as error:
         raise DoesNotVerify(1 + error.number, str(error)) from None
-    # 5. Its payload is a join response.
+    # 5. Its payload is a join response with a server time.
     response = pb.JoinResponse()
     try:
         response.ParseFromString(statement.payload)
         server_time = response.server_time.ToDatetime(tzinfo=UTC)
     except (DecodeError, ValueError, OverflowError):
         raise DoesNotVerify(5, "its payload is not a join response") from None
+    if not response.HasField("server_time"):
+        raise DoesNotVerify(5, "its payload has no server time")
     # 6. It answers this request.
     if response.csr_sha256 != sha256(expected.csr).digest():
         raise DoesNotVerify(6, "it answers another request")

@@ -1,9 +1,9 @@
 """Sealing a join token to the JoinService encryption key (docs/protocol.md, "Sealing a join token"; RFC 9180)."""
 
 import base64
-import binascii
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from cryptography.exceptions import InvalidTag
@@ -16,6 +16,10 @@ INFO = b"bc-join-seal-v1\x00"
 MAX_JWK_BYTES = 4096
 ENC_BYTES = 65
 TAG_BYTES = 16
+# JOSE's name of this suite (draft-ietf-jose-hpke-encrypt): P-256, HKDF-SHA256 and AES-256-GCM. HPKE-0 is AES-128-GCM.
+ALGORITHM = "HPKE-7"
+# 32 bytes in base64url without padding (RFC 7518, section 6.2.1.2): the last character holds 4 bits.
+_COORDINATE = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 _SUITE = Suite(KEM.P256, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 
 
@@ -32,7 +36,7 @@ class Sealed:
     """`sealed` is enc (65 bytes, an uncompressed point) and then the ciphertext with its tag."""
 
     kid: str
-    sealed: bytes
+    sealed: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ def decode_recipient(data: bytes) -> Recipient:
         raise MalformedJwk("holds a private key")
     if jwk.get("use", "enc") != "enc":
         raise MalformedJwk("is not for encryption")
+    if jwk.get("alg", ALGORITHM) != ALGORITHM:
+        raise MalformedJwk(f"is for another suite than {ALGORITHM}")
     x, y = (_coordinate(jwk.get(name)) for name in ("x", "y"))
     try:
         key = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
@@ -75,7 +81,7 @@ def decode_recipient(data: bytes) -> Recipient:
 
 def encode_recipient(recipient: Recipient) -> bytes:
     """The JWK, JSON with a final line end."""
-    jwk = ecdsa.to_jwk(recipient.key) | {"use": "enc", "alg": "HPKE-0", "kid": recipient.kid}
+    jwk = ecdsa.to_jwk(recipient.key) | {"use": "enc", "alg": ALGORITHM, "kid": recipient.kid}
     return json.dumps(jwk, indent=2, sort_keys=True).encode() + b"\n"
 
 
@@ -101,10 +107,6 @@ def _info(csr: bytes) -> bytes:
 def _coordinate(value: object) -> int:
     if not isinstance(value, str):
         raise MalformedJwk("has no x or no y")
-    try:
-        raw = base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise MalformedJwk("has an x or y that is not base64url") from None
-    if len(raw) != ecdsa.HALF_BYTES:
-        raise MalformedJwk("has an x or y that is not 32 bytes")
-    return int.from_bytes(raw)
+    if not _COORDINATE.fullmatch(value):
+        raise MalformedJwk("has an x or y that is not 43 characters of base64url")
+    return int.from_bytes(base64.urlsafe_b64decode(value + "="))
