@@ -1,0 +1,1 @@
+"""Adapters of the port `Hardware`: the running kernel's files, and a machine described by a file."""
