@@ -114,13 +114,11 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
 def _reset(container: "Node") -> None:
     """Moves the identity aside, once everything is there to join again with: a configuration, a key to seal to, a
     token."""
-    from dependency_injector import providers
-
     from bcd.adapters.credential.sources import Taken
     from bcd.domain.lifecycle.join import LOCK_WAIT_S
 
     source: CredentialSource = container.credential()
-    container.credential.override(providers.Object(Taken(source.take(), source)))
+    container.credential.override(Taken(source.take(), source))
     container.join().recipient()
     reset = container.reset()
     with container.fs().lock(LOCK_WAIT_S):

@@ -27,7 +27,7 @@ class StandardInput:
     def take(self) -> JoinToken:
         try:
             if os.isatty(self._descriptor):
-                print("bcd join: waiting for the join token on this terminal (it is not shown)", file=sys.stderr)
+                sys.stderr.write("bcd join: waiting for the join token on this terminal (it is not shown)\n")
             with _no_echo(self._descriptor):
                 line = self._line()
         except OSError:

@@ -11,7 +11,7 @@ def holder(directory: os.stat_result) -> str:
             for line in lines:
                 fields = line.split()
                 # 1: FLOCK ADVISORY WRITE 4711 fe:00:1234 0 EOF; a waiting one has "->" in second place.
-                if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == device:  # noqa: PLR2004 - proc(5)
+                if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == device:
                     return _named(fields[4])
     except OSError:
         pass
