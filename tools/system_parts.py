@@ -34,6 +34,7 @@ PARTS = (
     Part("faketime", "faketime"),
     Part("gdb", "gdb"),
     Part("gcore", "gdb"),
+    Part("ip", "iproute2"),
 )
 
 
