@@ -13,11 +13,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
-NODE_ROOMS = ["adapters/fs", "adapters/grpc", "adapters/tpmsim", "app", "cli", "domain/lifecycle", "domain/model"]
+NODE_ROOMS = [
+    "adapters/fs",
+    "adapters/grpc",
+    "adapters/hardware",
+    "adapters/tpmsim",
+    "app",
+    "cli",
+    "domain/lifecycle",
+    "domain/model",
+]
 NODE_ROOMS += ["ports", "protocol/pb", "wiring"]
 CONTROLPLANE_ROOMS = [f"controlplane/{room}" for room in ("adapters", "app", "cli", "domain", "ports", "wiring")]
 MODULES = ["entry", "ports/clock", "ports/entropy", "ports/keys", "protocol/pb/join_pb2"]
-MODULES += ["wiring/container", "wiring/fakehw"]
+MODULES += ["adapters/hardware/machine_file", "wiring/container", "wiring/fakehw"]
 
 ALLOWED = [
     ("entry", "bcd.cli, bcd.controlplane.cli"),
@@ -82,6 +91,7 @@ FORBIDDEN = [
         for imported in ["os.path", "socket", "time", "random", "subprocess", "cryptography.x509", "google.protobuf"]
     ),
     ("wiring.container", "bcd.wiring.fakehw", "wiring.container never reaches the fake hardware"),
+    ("wiring.container", "bcd.adapters.hardware.machine_file", "wiring.container never reaches the fake hardware"),
     ("wiring.container", "bcd.adapters.tpmsim", "wiring.container never reaches the fake hardware"),
 ]
 
