@@ -1,13 +1,16 @@
 """What the JSON files of the data directory share: strict UTF-8 JSON objects, base64 and RFC 3339 values."""
 
 import base64
-import binascii
 import json
+import math
 import re
 from datetime import UTC, datetime
 from typing import Any
 
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z")
+# [0-9], since \d also matches the digits of every other script.
+_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?Z")
+# Our files nest two levels; what a later version adds has room, and no nesting exhausts the stack.
+_MAX_DEPTH = 32
 
 
 class MalformedFile(ValueError):
@@ -23,6 +26,7 @@ def json_object(data: bytes) -> dict[str, Any]:
         raise MalformedFile("holds only zero bytes")
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        _check_writable(value, _MAX_DEPTH)
     except UnicodeDecodeError:
         raise MalformedFile("is not UTF-8") from None
     except (ValueError, RecursionError):
@@ -39,6 +43,25 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _check_writable(value: object, depth: int) -> None:
+    # Unknown fields are written again: what Python reads and JSON cannot hold (NaN, half a surrogate pair) would make
+    # the next store fail.
+    if not depth:
+        raise ValueError("nested too deep")
+    match value:
+        case str():
+            value.encode()
+        case float() if not math.isfinite(value):
+            raise ValueError("not a number")
+        case list():
+            for item in value:
+                _check_writable(item, depth - 1)
+        case dict():
+            for name, item in value.items():
+                name.encode()
+                _check_writable(item, depth - 1)
+
+
 def text(value: dict[str, Any], name: str) -> str:
     found = value.get(name)
     if not isinstance(found, str) or not found:
@@ -47,11 +70,13 @@ def text(value: dict[str, Any], name: str) -> str:
 
 
 def from_base64(found: object, name: str) -> bytes:
-    """The bytes of padded standard base64 (RFC 4648, section 4)."""
+    """The bytes of padded standard base64 (RFC 4648, section 4), of which each value has one spelling."""
     try:
         if isinstance(found, str) and found:
-            return base64.b64decode(found, validate=True)
-    except (binascii.Error, ValueError):
+            data = base64.b64decode(found, validate=True)
+            if to_base64(data) == found:
+                return data
+    except ValueError:
         pass
     raise MalformedFile(f"has a {name} that is not base64")
 
@@ -75,9 +100,11 @@ def from_time(found: object, name: str) -> datetime:
 
 def to_time(instant: datetime) -> str:
     """RFC 3339 UTC with `Z`; fractions only where there are any."""
-    utc = instant.astimezone(UTC)
-    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
-    return utc.strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
+    if instant.tzinfo is None:
+        raise ValueError("a time without a zone")
+    # isoformat, since strftime leaves out a year's leading zeros.
+    told = instant.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return (told.rstrip("0") if "." in told else told) + "Z"
 
 
 def to_json(value: dict[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from bcd.protocol.files.encoding import (
 )
 from bcd.protocol.pki import certificates
 
+_TRUST_FIELDS = ("trustVersion", "trustRoots", "trustBundle", "signedTrustBundle")
 _FIELDS = (
     "nodeId",
     "siteId",
@@ -22,11 +23,8 @@ _FIELDS = (
     "role",
     "chain",
     "notAfter",
-    "trustVersion",
-    "trustRoots",
-    "trustBundle",
-    "signedTrustBundle",
     "serverTime",
+    *_TRUST_FIELDS,
 )
 
 
@@ -40,6 +38,11 @@ def decode(data: bytes) -> Identity:
         leaf = certificates.parse_leaf(chain[0])
     except certificates.MalformedCertificate as error:
         raise MalformedFile(f"has a chain whose leaf does not parse: {error}") from None
+    for number, der in enumerate(chain[1:], 2):
+        try:
+            certificates.load(der)
+        except certificates.MalformedCertificate as error:
+            raise MalformedFile(f"has a chain whose certificate {number} does not parse: {error}") from None
     says = {
         "nodeId": leaf.spiffe_id.node,
         "siteId": leaf.spiffe_id.site,
@@ -78,10 +81,11 @@ def encode(identity: Identity) -> bytes:
 
 
 def _trust(value: dict[str, Any]) -> Trust | None:
-    if "trustVersion" not in value and "trustBundle" not in value:
+    # Part of a bundle is not none: read as none it would end the enforcement of signed intent, silently.
+    if not any(name in value for name in _TRUST_FIELDS):
         return None
     version = value.get("trustVersion")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1 << 64:
         raise MalformedFile("has a trustVersion that is not a number")
     signed = from_base64(value["signedTrustBundle"], "signedTrustBundle") if "signedTrustBundle" in value else None
     roots = tuple(_many(value, "trustRoots")) if "trustRoots" in value else ()

@@ -21,7 +21,8 @@ _VERSION = 1
 def decode(data: bytes) -> PendingJoin:
     """The pending join in `data`, or MalformedFile."""
     value = json_object(data)
-    if value.get("version") != _VERSION:
+    version = value.get("version")
+    if version != _VERSION or isinstance(version, bool):
         raise MalformedFile("is of another version of bcd")
     try:
         role = names.role(text(value, "role"))
@@ -29,8 +30,8 @@ def decode(data: bytes) -> PendingJoin:
     except names.MalformedName as error:
         raise MalformedFile(f"has a name that is {error}") from None
     sealed = None
-    if "sealedToken" in value:
-        sealed = SealedToken(text(value, "sealedTokenKid"), from_base64(value["sealedToken"], "sealedToken"))
+    if "sealedToken" in value or "sealedTokenKid" in value:
+        sealed = SealedToken(text(value, "sealedTokenKid"), from_base64(value.get("sealedToken"), "sealedToken"))
     return PendingJoin(
         attestor=text(value, "attestor"),
         role=role,

@@ -118,6 +118,9 @@ def load(der: bytes) -> x509.Certificate:
         # Reading the version is what makes the lazy parser look at the outer structure.
         if certificate.version is not x509.Version.v3:
             raise MalformedCertificate("not an X.509 version 3 certificate")
+        if not der.endswith(b"\x00" + certificate.signature):
+            # Unused bits in the BIT STRING of the signature, which nothing signs: one certificate in other bytes.
+            raise MalformedCertificate("not a DER certificate")
         if certificate.serial_number <= 0:
             raise MalformedCertificate("the serial number is not positive")
     except (ValueError, TypeError, x509.InvalidVersion) as error:

@@ -35,7 +35,8 @@ def key_of(csr: bytes) -> bytes:
         subject = request.subject
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise MalformedCsr("not a PKCS#10 request") from None
-    if request.public_bytes(_DER) != csr:
+    # Unused bits in the BIT STRING of the signature are signed by nothing and give one request other bytes.
+    if request.public_bytes(_DER) != csr or not csr.endswith(b"\x00" + request.signature):
         raise MalformedCsr("not DER")
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise MalformedCsr("not a P-256 key")

@@ -306,6 +306,14 @@ def test_a_leaf_torn_anywhere_or_followed_by_anything_is_malformed() -> None:
     refusal(der + der)
 
 
+def test_a_signature_has_one_encoding() -> None:
+    """A BIT STRING that leaves its last, zero bit unused holds the same signature in other bytes."""
+    der = next(der for der in (pki.leaf() for _ in range(200)) if not der[-1] & 1)
+    at = len(der) - len(x509.load_der_x509_certificate(der).signature) - 1
+    assert parse_leaf(der)
+    assert "not a DER certificate" in refusal(der[:at] + b"\x01" + der[at + 1 :])
+
+
 def test_pem_is_not_der() -> None:
     refusal(x509.load_der_x509_certificate(pki.leaf()).public_bytes(serialization.Encoding.PEM))
 

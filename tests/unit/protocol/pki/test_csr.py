@@ -89,3 +89,12 @@ def test_a_request_torn_anywhere_is_refused() -> None:
     for length in range(len(pki.CSR)):
         with pytest.raises(csr.MalformedCsr):
             csr.key_of(pki.CSR[:length])
+
+
+def test_a_signature_has_one_encoding() -> None:
+    """A BIT STRING that leaves its last, zero bit unused holds the same signature in other bytes."""
+    der = next(der for der in (csr.make_csr(pki.NODE_KEY) for _ in range(200)) if not der[-1] & 1)
+    at = len(der) - len(x509.load_der_x509_csr(der).signature) - 1
+    assert csr.key_of(der)
+    with pytest.raises(csr.MalformedCsr, match="not DER"):
+        csr.key_of(der[:at] + b"\x01" + der[at + 1 :])
