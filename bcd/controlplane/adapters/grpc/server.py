@@ -1,0 +1,74 @@
+"""The join port: TLS 1.3 with a server certificate, grpc.aio."""
+
+import os
+
+# gRPC's C core reads both once. Its own error lines would stand beside the documented message; and a single TLS 1.2
+# suite for RSA keys, which no P-256 certificate can serve, leaves TLS 1.3 alone, for which Python has no other switch.
+os.environ["GRPC_VERBOSITY"] = "NONE"
+os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES128-GCM-SHA256"
+
+from collections.abc import Callable
+
+import grpc
+
+from bcd.controlplane.domain.failures import TryLater
+from bcd.controlplane.domain.hosts import Endpoint
+from bcd.controlplane.domain.messages import Message
+
+MAX_MESSAGE_BYTES = 1 << 20
+
+# The serving key and chain, PEM both.
+Certified = tuple[bytes, bytes]
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    # With it a second server would get every other connection of the first instead of an error.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_concurrent_streams", 16),
+    ("grpc.max_connection_idle_ms", 60_000),
+)
+
+
+class GrpcPort:
+    """`ports.serving.Door`. `certified` is asked at each handshake; `name` is the option that chooses the address."""
+
+    def __init__(
+        self, name: str, handlers: tuple[grpc.GenericRpcHandler, ...], certified: Callable[[], Certified]
+    ) -> None:
+        self._name = name
+        self._certified = certified
+        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server.add_generic_rpc_handlers(handlers)
+
+    def bind(self, wanted: Endpoint) -> Endpoint:
+        try:
+            port = self._server.add_secure_port(str(wanted), credentials(self._certified))
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise TryLater(Message.CANNOT_LISTEN, address=wanted, port=self._name)
+        return Endpoint(wanted.host, port)
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        await self._server.stop(grace_s)
+
+
+def credentials(certified: Callable[[], Certified]) -> grpc.ServerCredentials:
+    """Server credentials that follow `certified`: the renewed serving certificate needs no restart."""
+    held = certified()
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal held
+        now = certified()
+        if now == held:
+            return None
+        held = now
+        return grpc.ssl_server_certificate_configuration([now])
+
+    return grpc.dynamic_ssl_server_credentials(
+        grpc.ssl_server_certificate_configuration([held]), fetch, require_client_authentication=False
+    )

@@ -1,0 +1,162 @@
+"""`ports.store.Records` on one SQLite connection, inside a transaction the caller began."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from bcd.controlplane.adapters.sqlite.table import Table, from_micros, to_cell
+from bcd.controlplane.domain.approvals import Approval
+from bcd.controlplane.domain.audit import Event, Kind, Recorded
+from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
+from bcd.controlplane.domain.nodes import Node
+from bcd.controlplane.domain.refusals import Refusal
+from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.tokens import Token
+from bcd.domain.model.names import NodeId
+
+_TOKENS = Table("tokens", Token, ("id",))
+_NODES = Table("nodes", Node, ("id",))
+_CERTIFICATES = Table("certificates", Certificate, ("serial",))
+_ANSWERS = Table("answers", GivenAnswer, ("credential", "spki_sha256"))
+_APPROVALS = Table("approvals", Approval, ("id",))
+_REFUSALS = Table("refusals", Refusal, ("id",))
+_BUNDLES = Table("bundles", SignedBundle, ("version",))
+
+
+class _Part:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._c = connection
+
+
+class SqliteTokens(_Part):
+    def put(self, token: Token) -> None:
+        _TOKENS.put(self._c, token)
+
+    def get(self, token_id: TokenId) -> Token | None:
+        return _TOKENS.one(self._c, "WHERE id = ?", token_id)
+
+    def all(self) -> Sequence[Token]:
+        return _TOKENS.many(self._c, "ORDER BY created, id")
+
+
+class SqliteNodes(_Part):
+    def put(self, node: Node) -> None:
+        _NODES.put(self._c, node)
+
+    def get(self, node_id: NodeId) -> Node | None:
+        return _NODES.one(self._c, "WHERE id = ?", node_id)
+
+    def of_machine(self, machine: str) -> Sequence[Node]:
+        return _NODES.many(self._c, "WHERE machine = ? AND machine <> '' ORDER BY id", machine)
+
+    def all(self) -> Sequence[Node]:
+        return _NODES.many(self._c, "ORDER BY id")
+
+
+class SqliteCertificates(_Part):
+    def put(self, certificate: Certificate) -> None:
+        _CERTIFICATES.put(self._c, certificate)
+
+    def get(self, serial: str) -> Certificate | None:
+        return _CERTIFICATES.one(self._c, "WHERE serial = ?", serial)
+
+    def of_node(self, node_id: NodeId) -> Sequence[Certificate]:
+        return _CERTIFICATES.many(self._c, "WHERE node_id = ? ORDER BY issued, serial", node_id)
+
+    def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
+        return _CERTIFICATES.many(self._c, "WHERE spki_sha256 = ? ORDER BY issued, serial", spki_sha256)
+
+
+class SqliteAnswers(_Part):
+    def put(self, answer: GivenAnswer) -> None:
+        _ANSWERS.put(self._c, answer)
+
+    def get(self, credential: str, spki_sha256: bytes) -> GivenAnswer | None:
+        return _ANSWERS.one(self._c, "WHERE credential = ? AND spki_sha256 = ?", credential, spki_sha256)
+
+    def remove_expired(self, now: datetime) -> int:
+        return self._c.execute("DELETE FROM answers WHERE not_after <= ?", (to_cell(now),)).rowcount
+
+
+class SqliteApprovals(_Part):
+    def put(self, approval: Approval) -> None:
+        _APPROVALS.put(self._c, approval)
+
+    def get(self, approval_id: ApprovalId) -> Approval | None:
+        return _APPROVALS.one(self._c, "WHERE id = ?", approval_id)
+
+    def asked(self, credential: str, spki_sha256: bytes) -> Approval | None:
+        return _APPROVALS.one(self._c, "WHERE credential = ? AND spki_sha256 = ?", credential, spki_sha256)
+
+    def of_credential(self, credential: str) -> Sequence[Approval]:
+        return _APPROVALS.many(self._c, "WHERE credential = ? ORDER BY asked, id", credential)
+
+    def all(self) -> Sequence[Approval]:
+        return _APPROVALS.many(self._c, "ORDER BY asked, id")
+
+
+class SqliteRefusals(_Part):
+    def add(self, refusal: Refusal) -> None:
+        _REFUSALS.add(self._c, refusal)
+
+    def get(self, refusal_id: RefusalId) -> Refusal | None:
+        return _REFUSALS.one(self._c, "WHERE id = ?", refusal_id)
+
+    def latest(self, limit: int) -> Sequence[Refusal]:
+        return _REFUSALS.many(self._c, "ORDER BY at DESC, id LIMIT ?", limit)
+
+    def count_since(self, at: datetime, source: str | None = None) -> int:
+        query, values = "SELECT count(*) FROM refusals WHERE at >= ?", [to_cell(at)]
+        if source is not None:
+            query, values = f"{query} AND source = ?", [*values, source]
+        return int(self._c.execute(query, values).fetchone()[0])
+
+    def trim(self, before: datetime, keep: int) -> int:
+        old = self._c.execute("DELETE FROM refusals WHERE at < ?", (to_cell(before),)).rowcount
+        many = "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals ORDER BY at DESC, id LIMIT -1 OFFSET ?)"
+        return old + self._c.execute(many, (keep,)).rowcount
+
+
+class SqliteAudit(_Part):
+    def add(self, event: Event) -> int:
+        row = (to_cell(event.at), event.actor, event.kind.value, json.dumps(dict(event.detail)))
+        place = self._c.execute("INSERT INTO audit (at, actor, kind, detail) VALUES (?, ?, ?, ?)", row).lastrowid
+        return int(place or 0)
+
+    def latest(self, limit: int) -> Sequence[Recorded]:
+        return self._many("ORDER BY seq DESC LIMIT ?", limit)[::-1]
+
+    def after(self, seq: int, limit: int) -> Sequence[Recorded]:
+        return self._many("WHERE seq > ? ORDER BY seq LIMIT ?", seq, limit)
+
+    def _many(self, rest: str, *values: int) -> list[Recorded]:
+        rows = self._c.execute(f"SELECT seq, at, actor, kind, detail FROM audit {rest}", values)  # noqa: S608
+        return [
+            Recorded(seq, Event(from_micros(at), actor, Kind(kind), json.loads(detail)))
+            for seq, at, actor, kind, detail in rows
+        ]
+
+
+class SqliteBundles(_Part):
+    def add(self, bundle: SignedBundle) -> None:
+        newest = self.newest()
+        if newest is not None and bundle.version <= newest.version:
+            raise ValueError(f"bundle version {bundle.version} does not rise above {newest.version}")
+        _BUNDLES.add(self._c, bundle)
+
+    def newest(self) -> SignedBundle | None:
+        return _BUNDLES.one(self._c, "ORDER BY version DESC LIMIT 1")
+
+
+class SqliteRecords:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.tokens = SqliteTokens(connection)
+        self.nodes = SqliteNodes(connection)
+        self.certificates = SqliteCertificates(connection)
+        self.answers = SqliteAnswers(connection)
+        self.approvals = SqliteApprovals(connection)
+        self.refusals = SqliteRefusals(connection)
+        self.audit = SqliteAudit(connection)
+        self.bundles = SqliteBundles(connection)

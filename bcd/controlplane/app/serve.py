@@ -1,0 +1,54 @@
+"""The running server: bind, remember where, open, say so, wait for the end, close."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bcd.controlplane.domain.hosts import Endpoint
+from bcd.controlplane.ports.log import Log
+from bcd.controlplane.ports.serving import AdminDoor, Door, Endpoints
+
+JOIN = "join"
+DEFAULT_ENDPOINT = Endpoint("::", 0)
+# What is under way when the end is asked for has this long, in seconds; all ends within one.
+GRACE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Serve:
+    join: Door
+    admin: AdminDoor
+    endpoints: Endpoints
+    log: Log
+    ready: Callable[[Mapping[str, Endpoint]], None]
+    stopping: Callable[[], None]
+
+    async def __call__(self, wanted: Endpoint | None) -> None:
+        """Serves until SIGTERM or SIGINT."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        bound = self.join.bind(to_bind(wanted, self.endpoints.get(JOIN)))
+        # Before anyone can learn the port: it is the one nodes will have in their configuration.
+        self.endpoints.put(JOIN, bound)
+        await self.join.start()
+        await self.admin.start()
+        self.ready({JOIN: bound})
+        try:
+            await stop.wait()
+        finally:
+            self.stopping()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(self.admin.stop(), self.join.stop(GRACE_S))
+
+
+def to_bind(wanted: Endpoint | None, kept: Endpoint | None) -> Endpoint:
+    """A port that was given once is kept: port 0 means it, and any free one only the first time."""
+    if wanted is None:
+        return kept or DEFAULT_ENDPOINT
+    if wanted.port == 0 and kept is not None:
+        return Endpoint(wanted.host, kept.port)
+    return wanted

@@ -1,0 +1,104 @@
+"""Records as the operator is shown them."""
+
+from dataclasses import fields
+from datetime import datetime
+
+from bcd.controlplane.domain import admin
+from bcd.controlplane.domain.approvals import Approval
+from bcd.controlplane.domain.audit import Recorded
+from bcd.controlplane.domain.certificates import Certificate
+from bcd.controlplane.domain.nodes import Node
+from bcd.controlplane.domain.refusals import WAY_BACK, Refusal
+from bcd.controlplane.domain.settings import Settings
+from bcd.controlplane.domain.tokens import Token
+from bcd.controlplane.ports.store import Records
+from bcd.domain.model.claims import Claims
+from bcd.domain.model.names import SpiffeId
+
+
+def token(row: Token, now: datetime) -> admin.TokenView:
+    return admin.TokenView(
+        id=row.id,
+        site=row.site,
+        role=row.role.value,
+        node_id=row.node_id,
+        allow_reclaim=row.allow_reclaim,
+        require_approval=row.require_approval,
+        state=row.state(now),
+        uses=row.uses,
+        used=row.used,
+        created=row.created,
+        expires=row.expires,
+        revoked=row.revoked,
+    )
+
+
+def claims(row: Claims) -> admin.ClaimsView:
+    return admin.ClaimsView(**{field.name: getattr(row, field.name) for field in fields(row)})
+
+
+def certificate(row: Certificate) -> admin.CertificateView:
+    return admin.CertificateView(
+        serial=row.serial,
+        generation=row.generation,
+        state=row.state.value,
+        key_pin=_pin(row.spki_sha256),
+        not_before=row.not_before,
+        not_after=row.not_after,
+    )
+
+
+def node(records: Records, row: Node, settings: Settings) -> admin.NodeView:
+    certificates = records.certificates.of_node(row.id)
+    return admin.NodeView(
+        id=row.id,
+        site=row.site,
+        role=row.role.value,
+        spiffe_id=str(SpiffeId(settings.trust_domain, row.site, row.id)),
+        generation=row.generation,
+        hostname=row.claims.hostname,
+        daemon_version=row.daemon_version,
+        token_id=row.token_id,
+        created=row.created,
+        joined=row.joined,
+        not_after=certificates[-1].not_after if certificates else None,
+    )
+
+
+def refusal(row: Refusal) -> admin.RefusalView:
+    return admin.RefusalView(
+        id=row.id,
+        at=row.at,
+        reason=row.reason.value,
+        detail=row.detail,
+        way_back=WAY_BACK[row.reason],
+        source=row.source,
+        attestor=row.attestor,
+        token_id=row.token_id,
+        claims=claims(row.claims),
+    )
+
+
+def event(row: Recorded) -> admin.EventView:
+    return admin.EventView(row.seq, row.event.at, row.event.actor, row.event.kind.value, row.event.detail)
+
+
+def approval(row: Approval, now: datetime) -> admin.ApprovalView:
+    return admin.ApprovalView(
+        id=row.id,
+        state="lapsed" if row.lapsed(now) else row.state.value,
+        asked=row.asked,
+        decided=row.decided,
+        token_id=row.token_id,
+        site=row.site,
+        role=row.role.value,
+        node_id=row.node_id,
+        key_pin=_pin(row.spki_sha256),
+        source=row.source,
+        daemon_version=row.daemon_version,
+        claims=claims(row.claims),
+    )
+
+
+def _pin(spki_sha256: bytes) -> str:
+    return f"sha256:{spki_sha256.hex()}"

@@ -1,0 +1,159 @@
+"""The command line's grammar."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NoReturn, TypeVar
+
+from bcd.controlplane.domain.durations import MalformedDuration, duration
+from bcd.controlplane.domain.failures import Usage
+from bcd.controlplane.domain.hosts import Endpoint, MalformedHost, host
+from bcd.controlplane.domain.lifetimes import BadLifetime, leaf_lifetime
+from bcd.controlplane.domain.messages import Message
+from bcd.domain.model import names
+
+T = TypeVar("T")
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises the documented message where argparse prints its own two lines."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.removeprefix("bcd-controlplane").strip()
+        raise Usage(Message.USAGE, command=command or "COMMAND", what=" ".join(message.split()))
+
+    def print_help(self, file: Any = None) -> None:
+        (file or sys.stdout).write(self.format_help())
+
+
+def _typed(parse: Callable[[str], T]) -> Callable[[str], T]:
+    def convert(text: str) -> T:
+        try:
+            return parse(text)
+        except (MalformedDuration, BadLifetime, MalformedHost, names.MalformedName) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def _lifetime(text: str) -> timedelta:
+    return leaf_lifetime(duration(text))
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 10_000:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to 10000: {text[:40]!r}")
+    return int(text)
+
+
+def parser() -> Parser:
+    """Each leaf of the grammar sets `run`, the name of its command."""
+    top = Parser(prog="bcd-controlplane", description="The reference control plane: where bcd nodes join.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+
+    init = _command(commands, "init", "init", "make a control plane: its keys and its store, in a directory of its own")
+    init.add_argument("--trust-domain", required=True, type=_typed(names.trust_domain), metavar="NAME")
+    init.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        type=_typed(host),
+        metavar="NAME|IP",
+        help="how nodes reach it, once for each; the first goes into their config.toml "
+        "(default: localhost, 127.0.0.1, ::1 and this machine's name)",
+    )
+    init.add_argument(
+        "--leaf-lifetime",
+        default=timedelta(hours=24),
+        type=_typed(_lifetime),
+        metavar="DURATION",
+        help="how long a node's certificate lives: 20s to 24h (default 24h)",
+    )
+
+    serve = _command(commands, "serve", "serve", "run it, until SIGTERM or Ctrl-C", with_json=False)
+    serve.description = (
+        "Listens on the join port. The gateway and the web port come with a later version: "
+        "there is no --gateway and no --http yet."
+    )
+    serve.add_argument(
+        "--join",
+        type=_typed(Endpoint.parse),
+        metavar="HOST:PORT",
+        help="where nodes join; port 0 takes a free port once and keeps it (default: the last one, at first [::]:0)",
+    )
+    serve.add_argument("--log-format", choices=("text", "json"), default="text", help="of the log on standard error")
+
+    token = _group(commands, "token", "join tokens")
+    create = _command(token, "create", "token-create", "make a join token and print it; it is shown this once")
+    create.add_argument("--site", required=True, type=_typed(names.site_id))
+    create.add_argument("--role", default=names.Role.NODE, type=_typed(names.role), help="node, site or ramdisk (node)")
+    create.add_argument("--node-id", type=_typed(names.node_id), help="a provisioned token: for this node alone")
+    create.add_argument(
+        "--allow-reclaim", action="store_true", help="a machine that is a node already gets its id back"
+    )
+    create.add_argument("--require-approval", action="store_true", help="a person decides: bcd-controlplane approvals")
+    create.add_argument(
+        "--ttl", default=timedelta(hours=1), type=_typed(duration), metavar="DURATION", help="20s to 90d (1h)"
+    )
+    create.add_argument("--uses", default=1, type=_count, metavar="N", help="how many machines it lets join (1)")
+    _command(token, "list", "token-list", "every token, oldest first")
+    _with_id(_command(token, "revoke", "token-revoke", "let nobody join with it any more"), "a token's id")
+
+    nodes = _group(commands, "nodes", "what has joined")
+    _command(nodes, "list", "nodes-list", "every node")
+    _with_id(_command(nodes, "show", "nodes-show", "one node, its machine and its certificates"), "a node's id")
+
+    refusals = _group(commands, "refusals", "why joins were refused")
+    _limited(_command(refusals, "list", "refusals-list", "the latest, newest first"), 50)
+    _with_id(_command(refusals, "show", "refusals-show", "one of them, and what to do"), "the id the node printed")
+
+    approvals = _group(commands, "approvals", "joins that wait for a person")
+    _command(approvals, "list", "approvals-list", "every one, oldest first")
+    _with_id(_command(approvals, "approve", "approvals-approve", "let it join"), "an approval's id")
+    _with_id(_command(approvals, "deny", "approvals-deny", "refuse it"), "an approval's id")
+
+    audit = _group(commands, "audit", "what happened")
+    tail = _limited(_command(audit, "tail", "audit-tail", "the latest events, oldest of them first"), 20)
+    tail.add_argument("--follow", action="store_true", help="go on with each new one, until Ctrl-C")
+
+    node_config = _command(
+        commands,
+        "node-config",
+        "node-config",
+        "write what a node needs: config.toml, join-encryption.jwk, serving-ca.pem",
+    )
+    node_config.add_argument(
+        "--out", required=True, metavar="DIR", help="made if need be; the three files are replaced"
+    )
+    node_config.add_argument(
+        "--data-dir", default="/var/lib/bcd", metavar="P", help="the node's data_dir (default /var/lib/bcd)"
+    )
+    return top
+
+
+def _group(commands: Any, name: str, about: str) -> Any:
+    group = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    return group.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+
+
+def _command(commands: Any, name: str, run: str, about: str, with_json: bool = True) -> Parser:
+    command: Parser = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    command.set_defaults(run=run)
+    command.add_argument("--dir", required=True, metavar="D", help="the control plane's directory")
+    if with_json:
+        command.add_argument("--json", action="store_true", help="for machines: RFC 3339 UTC times, camelCase names")
+    return command
+
+
+def _with_id(command: Parser, about: str) -> Parser:
+    command.add_argument("id", metavar="ID", help=about)
+    return command
+
+
+def _limited(command: Parser, default: int) -> Parser:
+    command.add_argument("-n", dest="limit", default=default, type=_count, metavar="N", help=f"how many ({default})")
+    return command

@@ -1,0 +1,103 @@
+"""The commands that look at, or change, what a control plane remembers."""
+
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+from bcd.controlplane.adapters.admin.client import Client
+from bcd.controlplane.adapters.files.directory import STORE, Directory
+from bcd.controlplane.adapters.sqlite.store import NotAStore
+from bcd.controlplane.cli import show
+from bcd.controlplane.cli.render import print_json, print_json_line
+from bcd.controlplane.domain import admin
+from bcd.controlplane.domain.failures import FixDirectory
+from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.wiring.container import Container
+
+# How often `audit tail --follow` asks, in seconds.
+FOLLOW_S = 0.5
+
+
+def client(path: str) -> Client:
+    """Refuses a directory that is not a complete control plane."""
+    directory = Directory(path)
+    directory.check_private()
+    directory.settings()
+    container = Container(directory=directory, log_as_json=False)
+
+    def run(command: admin.Command) -> object:
+        try:
+            return container.admin()(command)
+        except NotAStore as error:
+            raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
+
+    def close() -> None:
+        if container.store.cls is not None:
+            container.store().close()
+        directory.close()
+
+    return Client(directory, run, close)
+
+
+def _asks(make: Callable[[Namespace], admin.Command], text: Callable[[Any], None]) -> Callable[[Namespace], int]:
+    def run(arguments: Namespace) -> int:
+        result = client(arguments.dir)(make(arguments))
+        if arguments.json:
+            print_json(result)
+        else:
+            text(result)
+        return 0
+
+    return run
+
+
+def _create(arguments: Namespace) -> admin.Command:
+    return admin.CreateToken(
+        site=arguments.site,
+        role=arguments.role.value,
+        node_id=arguments.node_id,
+        allow_reclaim=arguments.allow_reclaim,
+        require_approval=arguments.require_approval,
+        ttl_s=int(arguments.ttl.total_seconds()),
+        uses=arguments.uses,
+    )
+
+
+def _tail(arguments: Namespace) -> int:
+    """With --follow a line an event; it survives the server's restart."""
+    text = print_json_line if arguments.json else show.event
+    after: int | None = None
+    while True:
+        ask = client(arguments.dir)
+        try:
+            found: Any = ask(admin.TailAudit(arguments.limit, after))
+        finally:
+            ask.close()
+        if arguments.json and not arguments.follow:
+            print_json(found)
+            return 0
+        for event in found:
+            text(event)
+            after = event.seq
+        if not arguments.follow:
+            return 0
+        if after is None:
+            after = 0
+        if not found:
+            time.sleep(FOLLOW_S)
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "token-create": _asks(_create, show.new_token),
+    "token-list": _asks(lambda _: admin.ListTokens(), show.tokens),
+    "token-revoke": _asks(lambda a: admin.RevokeToken(a.id), show.revoked),
+    "nodes-list": _asks(lambda _: admin.ListNodes(), show.nodes),
+    "nodes-show": _asks(lambda a: admin.ShowNode(a.id), show.node),
+    "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
+    "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),
+    "approvals-list": _asks(lambda _: admin.ListApprovals(), show.approvals),
+    "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True), show.decided),
+    "approvals-deny": _asks(lambda a: admin.DecideApproval(a.id, False), show.decided),
+    "audit-tail": _tail,
+}

@@ -1,0 +1,53 @@
+"""`bcd-controlplane`: arguments in, an exit code out. A failure is its documented line, nothing else."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+
+from bcd.controlplane.cli.arguments import parser
+from bcd.controlplane.domain.failures import Failure, Internal
+from bcd.controlplane.domain.messages import Message
+
+# What a shell calls a command that Ctrl-C ended: 128 + SIGINT.
+INTERRUPTED = 130
+
+
+def main(argv: list[str]) -> int:
+    # Whatever is created here without a mode of its own is the owner's alone (SQLite's side files, the socket).
+    os.umask(0o077)
+    try:
+        arguments = parser().parse_args(argv)
+        code = _command(arguments.run)(arguments)
+        sys.stdout.flush()
+        return code
+    except Failure as failure:
+        return _ended(failure)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # `bcd-controlplane nodes list | head`: the reader has what it wants. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the outermost loop: a traceback helps nobody and may hold a secret
+        return _ended(Internal(Message.INTERNAL, what=type(error).__name__))
+
+
+def _ended(failure: Failure) -> int:
+    sys.stderr.write(f"{failure}\n")
+    return failure.exit
+
+
+def _command(name: str) -> Callable[[Namespace], int]:
+    """Imports what the command needs when it is run: asking for a list does not load gRPC."""
+    from bcd.controlplane.cli import ask, init, node_config
+
+    if name == "serve":
+        from bcd.controlplane.cli import serve
+
+        return serve.serve
+    if name == "init":
+        return init.init
+    if name == "node-config":
+        return node_config.node_config
+    return ask.COMMANDS[name]

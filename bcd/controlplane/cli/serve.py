@@ -1,0 +1,74 @@
+"""`bcd-controlplane serve`."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Mapping
+
+from bcd.controlplane.adapters.admin.server import AdminServer
+from bcd.controlplane.adapters.files.directory import STORE, Directory
+from bcd.controlplane.adapters.files.endpoints import Endpoints
+from bcd.controlplane.adapters.files.serving import ServingCertificate
+from bcd.controlplane.adapters.grpc.join_service import JoinService
+from bcd.controlplane.adapters.grpc.server import GrpcPort
+from bcd.controlplane.adapters.sqlite.store import NotAStore
+from bcd.controlplane.adapters.systemd import notify
+from bcd.controlplane.app.serve import JOIN, Serve
+from bcd.controlplane.domain.certificates import DEMONSTRATION_BELOW
+from bcd.controlplane.domain.durations import show_duration
+from bcd.controlplane.domain.failures import FixDirectory, NotPermitted, TryLater
+from bcd.controlplane.domain.hosts import Endpoint
+from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.ports.store import Store, StoreUnavailable
+from bcd.controlplane.wiring.container import Container
+
+
+def serve(arguments: Namespace) -> int:
+    directory = Directory(arguments.dir)
+    directory.check_private()
+    settings = directory.settings()
+    if not directory.try_lock():
+        raise NotPermitted(Message.SERVED_ALREADY, path=arguments.dir, holder=directory.holder())
+    container = Container(directory=directory, log_as_json=arguments.log_format == "json")
+    store = _store(container, arguments.dir)
+    try:
+        log, clock = container.log(), container.clock()
+        if settings.leaf_lifetime < DEMONSTRATION_BELOW:
+            log.warning("demonstration only: leaves this short", leaf_lifetime=show_duration(settings.leaf_lifetime))
+        certificate = ServingCertificate(directory, settings.hosts, clock, log)
+        asyncio.run(_serve(container, directory, certificate, arguments.join))
+    finally:
+        store.close()
+    return 0
+
+
+def _store(container: Container, path: str) -> Store:
+    try:
+        return container.store()
+    except NotAStore as error:
+        raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
+    except StoreUnavailable as error:
+        raise TryLater(Message.STORE_UNAVAILABLE, why=error) from None
+
+
+async def _serve(
+    container: Container, directory: Directory, certificate: ServingCertificate, wanted: Endpoint | None
+) -> None:
+    log = container.log()
+    service = JoinService(container.joins(), container.clock(), log)
+    run = Serve(
+        join=GrpcPort(JOIN, (service.handler(),), certificate),
+        admin=AdminServer(directory, container.admin(), log),
+        endpoints=Endpoints(directory),
+        log=log,
+        ready=_ready,
+        stopping=lambda: notify("STOPPING=1"),
+    )
+    try:
+        await run(wanted)
+    finally:
+        service.close()
+
+
+def _ready(bound: Mapping[str, Endpoint]) -> None:
+    print("ready", *(f"{name}={endpoint}" for name, endpoint in bound.items()), flush=True)
+    notify("READY=1")

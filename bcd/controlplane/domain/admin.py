@@ -1,0 +1,220 @@
+"""What the operator may ask, and what he is shown. Each is a value, so that it can cross the admin socket."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class CreateToken:
+    """`ttl_s` in seconds."""
+
+    site: str
+    role: str
+    node_id: str | None
+    allow_reclaim: bool
+    require_approval: bool
+    ttl_s: int
+    uses: int
+
+
+@dataclass(frozen=True)
+class ListTokens:
+    pass
+
+
+@dataclass(frozen=True)
+class RevokeToken:
+    id: str
+
+
+@dataclass(frozen=True)
+class ListNodes:
+    pass
+
+
+@dataclass(frozen=True)
+class ShowNode:
+    id: str
+
+
+@dataclass(frozen=True)
+class ListRefusals:
+    limit: int
+
+
+@dataclass(frozen=True)
+class ShowRefusal:
+    id: str
+
+
+@dataclass(frozen=True)
+class TailAudit:
+    """The last `limit` events, or with `after` those behind that place."""
+
+    limit: int
+    after: int | None
+
+
+@dataclass(frozen=True)
+class ListApprovals:
+    pass
+
+
+@dataclass(frozen=True)
+class DecideApproval:
+    id: str
+    approve: bool
+
+
+Command = (
+    CreateToken
+    | ListTokens
+    | RevokeToken
+    | ListNodes
+    | ShowNode
+    | ListRefusals
+    | ShowRefusal
+    | TailAudit
+    | ListApprovals
+    | DecideApproval
+)
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """`state`: usable, used-up, expired or revoked."""
+
+    id: str
+    site: str
+    role: str
+    node_id: str | None
+    allow_reclaim: bool
+    require_approval: bool
+    state: str
+    uses: int
+    used: int
+    created: datetime
+    expires: datetime
+    revoked: datetime | None
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """`token` is the credential itself; it exists nowhere else."""
+
+    token: str
+    id: str
+    expires: datetime
+
+    def __repr__(self) -> str:
+        return f"NewToken({self.id})"
+
+
+@dataclass(frozen=True)
+class ClaimsView:
+    product_uuid: str
+    product_serial: str
+    board_serial: str
+    chassis_serial: str
+    macs: tuple[str, ...]
+    gpu_uuids: tuple[str, ...]
+    hostname: str
+    boot_id: str
+
+
+@dataclass(frozen=True)
+class CertificateView:
+    """`key_pin` is the certified key's pin."""
+
+    serial: str
+    generation: int
+    state: str
+    key_pin: str
+    not_before: datetime
+    not_after: datetime
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """`not_after` is the end of its newest certificate."""
+
+    id: str
+    site: str
+    role: str
+    spiffe_id: str
+    generation: int
+    hostname: str
+    daemon_version: str
+    token_id: str
+    created: datetime
+    joined: datetime
+    not_after: datetime | None
+
+
+@dataclass(frozen=True)
+class NodeDetail:
+    node: NodeView
+    claims: ClaimsView
+    certificates: tuple[CertificateView, ...]
+
+
+@dataclass(frozen=True)
+class RefusalView:
+    id: str
+    at: datetime
+    reason: str
+    detail: str
+    way_back: str
+    source: str
+    attestor: str
+    token_id: str
+    claims: ClaimsView
+
+
+@dataclass(frozen=True)
+class EventView:
+    seq: int
+    at: datetime
+    actor: str
+    kind: str
+    detail: Mapping[str, str | int | bool]
+
+
+@dataclass(frozen=True)
+class ApprovalView:
+    """`key_pin` is the pin of the CSR's key, which the machine shows too. `state`: pending, approved, denied, lapsed."""
+
+    id: str
+    state: str
+    asked: datetime
+    decided: datetime | None
+    token_id: str
+    site: str
+    role: str
+    node_id: str | None
+    key_pin: str
+    source: str
+    daemon_version: str
+    claims: ClaimsView
+
+
+@dataclass(frozen=True)
+class InitView:
+    """What `init` made."""
+
+    dir: str
+    trust_domain: str
+    hosts: tuple[str, ...]
+    leaf_lifetime: str
+
+
+@dataclass(frozen=True)
+class NodeConfigView:
+    """What `node-config` wrote, and the pins in it."""
+
+    files: tuple[str, ...]
+    join: str
+    serving_ca_spki_pin: str
+    join_encryption_key_pin: str
+    join_signing_key_pin: str

@@ -1,0 +1,35 @@
+"""The audit log: what happened, in the order it happened; rows are only ever added."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    NODE_JOINED = "node.joined"
+    JOIN_REFUSED = "join.refused"
+    JOIN_PENDING = "join.pending"
+    TOKEN_CREATED = "token.created"  # noqa: S105
+    TOKEN_REVOKED = "token.revoked"  # noqa: S105
+    APPROVAL_GIVEN = "approval.given"
+    APPROVAL_DENIED = "approval.denied"
+    STORE_CREATED = "store.created"
+
+
+@dataclass(frozen=True)
+class Event:
+    """`actor` is `operator` (an admin command) or `node:<source address>`. `detail` holds JSON values, no secret."""
+
+    at: datetime
+    actor: str
+    kind: Kind
+    detail: Mapping[str, str | int | bool]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event with its place in the log, counted from 1."""
+
+    seq: int
+    event: Event

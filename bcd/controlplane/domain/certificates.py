@@ -1,0 +1,79 @@
+"""Node certificates as the control plane keeps them, and the answers it may have to give again."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from bcd.domain.model.identity import MAX_LIFETIME
+from bcd.domain.model.names import NodeId, Role, SpiffeId
+
+# Protocol, "Lifetime": notBefore lies this much before the issue, for machines whose clocks are a little slow.
+BACKDATE = timedelta(minutes=5)
+BACKDATE_FRACTION = 0.10
+MIN_LIFETIME = timedelta(seconds=20)
+# Decision 26: nobody's fleet lives on leaves as short as this.
+DEMONSTRATION_BELOW = timedelta(hours=1)
+
+
+class CertificateState(StrEnum):
+    """Protocol, "Answers can be lost; certificates can be copied"."""
+
+    ISSUED = "issued"
+    CURRENT = "current"
+    RETIRED = "retired"
+    VOID = "void"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """One issued leaf. `serial` is 32 hexadecimal digits; `parent` the serial of the leaf it renewed, or empty.
+
+    `credential` is what it was issued for: `token:<id>`, or `leaf:<serial>` for a renewal."""
+
+    serial: str
+    node_id: NodeId
+    generation: int
+    state: CertificateState
+    state_since: datetime
+    credential: str
+    parent: str
+    spki_sha256: bytes
+    leaf_sha256: bytes
+    issued: datetime
+    not_before: datetime
+    not_after: datetime
+
+
+@dataclass(frozen=True)
+class GivenAnswer:
+    """An issued answer, kept so that a lost one can be given again: by (credential, key), until the leaf expires.
+
+    `chain` is DER, leaf first; `signed` the serialized SignedStatement that answers the CSR with `csr_sha256`."""
+
+    credential: str
+    spki_sha256: bytes
+    csr_sha256: bytes
+    serial: str
+    chain: tuple[bytes, ...]
+    signed: bytes
+    not_after: datetime
+
+
+@dataclass(frozen=True)
+class LeafToIssue:
+    """All that a leaf says (protocol, "Names and encodings"). `spki` is DER."""
+
+    spiffe_id: SpiffeId
+    role: Role
+    spki: bytes
+    serial: int
+    not_before: datetime
+    not_after: datetime
+
+
+def leaf_dates(now: datetime, lifetime: timedelta, role: Role) -> tuple[datetime, datetime]:
+    """notBefore and notAfter, whole seconds, of a leaf issued `now`: `lifetime` in all, less where the role caps it."""
+    whole = min(lifetime, MAX_LIFETIME[role])
+    not_before = (now - min(BACKDATE, whole * BACKDATE_FRACTION)).replace(microsecond=0)
+    return not_before, not_before + whole

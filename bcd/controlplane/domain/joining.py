@@ -1,0 +1,101 @@
+"""A join as the control plane sees it: what is asked, and what is answered."""
+
+from dataclasses import dataclass
+
+from bcd.controlplane.domain.ids import ApprovalId, RefusalId
+from bcd.controlplane.domain.refusals import Reason
+from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims
+from bcd.domain.model.joining import SealedToken
+
+JOIN_TOKEN = "join-token"  # noqa: S105
+PROVISIONED = "provisioned"
+ATTESTORS = frozenset({JOIN_TOKEN, PROVISIONED})
+
+# A token is at most 4096 bytes; sealed it grows by a point (65) and a tag (16).
+MAX_SEALED_BYTES = 4096 + 65 + 16
+MAX_KID = 64
+MAX_WORD = 64
+
+
+@dataclass(frozen=True)
+class JoinRequest:
+    """As received: nothing in it has been looked at. `csr` is PKCS#10 DER; absent texts are empty."""
+
+    attestor: str
+    csr: bytes
+    sealed: SealedToken | None
+    wanted_node_id: str
+    role: str
+    claims: Claims
+    daemon_version: str = ""
+    pending_id: str = ""
+
+
+# What stands in the record of a refusal when there was no request to read.
+NOTHING = JoinRequest("", b"", None, "", "", Claims())
+
+
+@dataclass(frozen=True)
+class Granted:
+    """`signed` is the serialized SignedStatement of purpose join-response."""
+
+    signed: bytes
+
+
+@dataclass(frozen=True)
+class Waiting:
+    id: ApprovalId
+    retry_after_s: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """All the node learns is the id."""
+
+    id: RefusalId
+
+
+JoinAnswer = Granted | Waiting | Refused
+
+
+class No(Exception):
+    """The decision to refuse, on its way to the one place that records it. `detail` is for the operator."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+        self.detail = detail
+
+
+def check_bounds(request: JoinRequest) -> None:
+    """No when a field is larger than the protocol lets it be, or would not print."""
+    words = (request.attestor, request.role, request.wanted_node_id, request.pending_id)
+    if not all(_printable(word, MAX_WORD) for word in words):
+        raise No(Reason.REQUEST_MALFORMED, "a field is too long or not printable")
+    if not _printable(request.daemon_version, MAX_CLAIM):
+        raise No(Reason.REQUEST_MALFORMED, "the daemon version is too long or not printable")
+    if request.sealed and not (
+        _printable(request.sealed.kid, MAX_KID) and len(request.sealed.sealed) <= MAX_SEALED_BYTES
+    ):
+        raise No(Reason.REQUEST_MALFORMED, "the sealed token is larger than one can be")
+    if not claims_in_bounds(request.claims):
+        raise No(Reason.CLAIMS_MALFORMED)
+
+
+def claims_in_bounds(claims: Claims) -> bool:
+    many = (claims.macs, claims.gpu_uuids)
+    single = (
+        claims.product_uuid,
+        claims.product_serial,
+        claims.board_serial,
+        claims.chassis_serial,
+        claims.hostname,
+        claims.boot_id,
+    )
+    return all(len(kind) <= MAX_CLAIMS_OF_A_KIND for kind in many) and all(
+        _printable(text, MAX_CLAIM) for text in (*single, *claims.macs, *claims.gpu_uuids)
+    )
+
+
+def _printable(text: str, limit: int) -> bool:
+    return len(text) <= limit and text.isprintable()

@@ -1,0 +1,52 @@
+"""Every message of bcd-controlplane that a person may meet, as a template; the name is its row in docs/messages.md."""
+
+from enum import Enum
+
+
+class Message(Enum):
+    """`{…}` are filled in. Each ends with the way back."""
+
+    # Using a command
+    USAGE = "bcd-controlplane {command}: {what} (see bcd-controlplane {command} --help)"
+    # The directory
+    NO_DIRECTORY = "{path}: no such directory: make one with bcd-controlplane init --dir {path} --trust-domain NAME"
+    NOT_A_DIRECTORY = "{path}: not a directory: name another with --dir"
+    NOT_INITIALIZED = (
+        "{path}: not a complete control plane: run bcd-controlplane init --dir {path} --trust-domain NAME; "
+        "it goes on with the keys that are there"
+    )
+    ALREADY_INITIALIZED = (
+        "{path}: already a control plane (trust domain {domain}); nothing was changed; for another name another --dir"
+    )
+    NOT_EMPTY = "{path}: holds {name}, which is no control plane's: name an empty directory or a new one with --dir"
+    DIRECTORY_LOOSE = "{path} has mode {mode}, want {want}: chmod {want} {path}"
+    DIRECTORY_OWNER = "{path} belongs to user id {owner}, this is {user}: run it as that user"
+    LOCKED = "{path} is in use by {holder}: run it again when that is done"
+    SERVED_ALREADY = "{path} is served already, by {holder}: stop that one first, or name another --dir"
+    FILE_BROKEN = "{path}: {why}: put it back from your backup of the directory"
+    STORE_BROKEN = "{path} {why}: put it back from your backup of the directory"
+    CONFIG_KEY = "{path}: {key}: {why}"
+    PERMISSION_DENIED = "permission denied: {path}: run it as the directory's owner"
+    NO_SPACE = "no space left on device: {path}: make room, then run it again"
+    FILE_SYSTEM = "{path}: {what}"
+    # Serving
+    CANNOT_LISTEN = (
+        "cannot listen on {address}: another program has the port, or this machine has no such address: "
+        "stop that program, or give another address with --{port}"
+    )
+    NO_ENDPOINT = "{path}: no join port yet: run bcd-controlplane serve --dir {path} once, it keeps the port it gets"
+    # Asking a control plane
+    STORE_UNAVAILABLE = "the store cannot be used now ({why}); nothing was changed: run it again"
+    NO_ANSWER = "{path}: the running server does not answer: run it again, or restart bcd-controlplane serve"
+    NO_SUCH_TOKEN = "no token {id}: see bcd-controlplane token list"  # noqa: S105
+    NO_SUCH_NODE = "no node {id}: see bcd-controlplane nodes list"
+    NO_SUCH_REFUSAL = (
+        "no refusal {id}: see bcd-controlplane refusals list; beyond 60 an hour from one address, 600 an hour in all "
+        "and after 30 days only the server's log has it"
+    )
+    NO_SUCH_APPROVAL = "no approval {id}: see bcd-controlplane approvals list"
+    ALREADY_DECIDED = "approval {id} was {state} at {at}: for another decision the machine must join again"
+    APPROVAL_LAPSED = "approval {id} lapsed at {at}: the machine must join again, with a new token"
+    NODE_OF_ANOTHER_SITE = "node {id} is of site {have}, not {want}: give its site with --site {have}"
+    # Anything else
+    INTERNAL = "internal error ({what}): please report it; what was acknowledged before is kept"

@@ -1,0 +1,32 @@
+"""Nodes and machines: when two joins come from one machine (decision "known machine": claims are never proof)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bcd.controlplane.domain.ids import TokenId
+from bcd.domain.model.claims import Claims, real_serial, real_uuid
+from bcd.domain.model.names import NodeId, Role, SiteId
+
+
+@dataclass(frozen=True)
+class Node:
+    """`generation` counts from 1 and rises with every reclaim; certificates of another generation are dead."""
+
+    id: NodeId
+    site: SiteId
+    role: Role
+    generation: int
+    machine: str
+    claims: Claims
+    daemon_version: str
+    token_id: TokenId
+    created: datetime
+    joined: datetime
+
+
+def machine_of(claims: Claims) -> str:
+    """What two joins must have in common to be called one machine: product UUID and board serial, both real ones.
+
+    Empty when either is missing or a placeholder: then no other machine is ever taken for this one."""
+    uuid, board = real_uuid(claims.product_uuid), real_serial(claims.board_serial)
+    return f"{uuid} {board}" if uuid and board else ""

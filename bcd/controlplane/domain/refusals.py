@@ -1,0 +1,90 @@
+"""Why a join was refused: for the operator alone. The node gets one uniform answer and an id to ask with."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from bcd.controlplane.domain.ids import RefusalId
+from bcd.domain.model.claims import Claims
+
+# Anyone who reaches the join port can be refused, so what that leaves behind is bounded: rows in all, rows from one
+# source within an hour, and days a row is kept. What is beyond them is in the log alone.
+MAX_ROWS = 10_000
+MAX_ROWS_PER_SOURCE_AND_HOUR = 60
+MAX_ROWS_PER_HOUR = 600
+KEPT_FOR = timedelta(days=30)
+WINDOW = timedelta(hours=1)
+
+
+class Reason(StrEnum):
+    """The reason as `refusals show` and the log give it."""
+
+    REQUEST_MALFORMED = "request-malformed"
+    CLAIMS_MALFORMED = "claims-malformed"
+    ATTESTOR_UNKNOWN = "attestor-unknown"
+    CSR_MALFORMED = "csr-malformed"
+    ROLE_UNKNOWN = "role-unknown"
+    NODE_ID_MALFORMED = "node-id-malformed"
+    NODE_ID_MISSING = "node-id-missing"
+    TOKEN_MISSING = "token-missing"  # noqa: S105
+    SEAL_KEY_UNKNOWN = "seal-key-unknown"
+    SEAL_DOES_NOT_OPEN = "seal-does-not-open"
+    TOKEN_MALFORMED = "token-malformed"  # noqa: S105
+    TOKEN_UNKNOWN = "token-unknown"  # noqa: S105
+    TOKEN_SECRET_WRONG = "token-secret-wrong"  # noqa: S105
+    TOKEN_REVOKED = "token-revoked"  # noqa: S105
+    TOKEN_EXPIRED = "token-expired"  # noqa: S105
+    TOKEN_USED_UP = "token-used-up"  # noqa: S105
+    ROLE_MISMATCH = "role-mismatch"
+    NODE_ID_MISMATCH = "node-id-mismatch"
+    SITE_MISMATCH = "site-mismatch"
+    MACHINE_KNOWN = "machine-known"
+    MACHINE_AMBIGUOUS = "machine-ambiguous"
+    KEY_CERTIFIED_BEFORE = "key-certified-before"
+    APPROVAL_DENIED = "approval-denied"
+    APPROVAL_LAPSED = "approval-lapsed"
+    APPROVALS_TOO_MANY = "approvals-too-many"
+
+
+# What the operator may do about each; `refusals show` prints it.
+WAY_BACK = {
+    Reason.REQUEST_MALFORMED: "the request is not one of bcd's: look at what runs on that machine",
+    Reason.CLAIMS_MALFORMED: "the machine's claims are longer than 256 characters or not printable: look at what runs there",
+    Reason.ATTESTOR_UNKNOWN: "this control plane takes join-token and provisioned: join with a token",
+    Reason.CSR_MALFORMED: "the certificate request is not one of bcd's: look at what runs on that machine",
+    Reason.ROLE_UNKNOWN: "join with --role node, site or ramdisk",
+    Reason.NODE_ID_MALFORMED: "join with a --node-id of 1 to 63 letters, digits and . _ -",
+    Reason.NODE_ID_MISSING: "join with --node-id, or without the provisioned attestor",
+    Reason.TOKEN_MISSING: "join with a token: bcd-controlplane token create",
+    Reason.SEAL_KEY_UNKNOWN: "the machine has another control plane's join-encryption.jwk: bcd-controlplane node-config",
+    Reason.SEAL_DOES_NOT_OPEN: "the sealed token does not belong to this request: join again with a new token",
+    Reason.TOKEN_MALFORMED: "that is no token of bcd-controlplane token create (cut off when copied?)",
+    Reason.TOKEN_UNKNOWN: "no such token here (another control plane's?): bcd-controlplane token create",
+    Reason.TOKEN_SECRET_WRONG: "the token's id is known, its secret is not: mistyped, or somebody is guessing",
+    Reason.TOKEN_REVOKED: "the token was revoked: bcd-controlplane token create",
+    Reason.TOKEN_EXPIRED: "the token had expired: bcd-controlplane token create, with a longer --ttl if need be",
+    Reason.TOKEN_USED_UP: "the token was used up, by another key: if not by you, look at nodes list; then token create",
+    Reason.ROLE_MISMATCH: "the token is for another role: join with its --role, or make one for this role",
+    Reason.NODE_ID_MISMATCH: "the token is not for that node: bcd-controlplane token create --node-id",
+    Reason.SITE_MISMATCH: "the node belongs to another site than the token: make a token for the node's site",
+    Reason.MACHINE_KNOWN: "the machine is a node already: bcd-controlplane token create --allow-reclaim gives it back its id",
+    Reason.MACHINE_AMBIGUOUS: "several nodes make this machine's claims: name one with token create --node-id",
+    Reason.KEY_CERTIFIED_BEFORE: "the key was certified before: the machine must make a new one (bcd join --reset --yes)",
+    Reason.APPROVAL_DENIED: "somebody denied it: bcd-controlplane approvals list",
+    Reason.APPROVAL_LAPSED: "nobody decided for 7 days: join again with a new token",
+    Reason.APPROVALS_TOO_MANY: "the token already waits for 16 approvals: decide those, or revoke the token",
+}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """`source` is the peer's address without its port (IPv6: its /64). `detail` completes the reason, in words."""
+
+    id: RefusalId
+    at: datetime
+    reason: Reason
+    source: str
+    attestor: str
+    token_id: str
+    claims: Claims
+    detail: str

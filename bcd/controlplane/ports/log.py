@@ -1,0 +1,13 @@
+"""Port: the log, for the operator. No secret ever goes there."""
+
+from typing import Protocol
+
+
+class Log(Protocol):
+    def info(self, what: str, **fields: object) -> None: ...
+
+    def warning(self, what: str, **fields: object) -> None: ...
+
+    def error(self, what: str, cause: BaseException | None = None, **fields: object) -> None:
+        """`cause` is named by its class and text."""
+        ...
