@@ -42,14 +42,21 @@ class LogEvents:
 
 
 def _text(record: "Record") -> str:
-    fields = " ".join(f"{name.rstrip('_')}={_word(value)}" for name, value in record["extra"].items())
-    return _escape(f"{_time(record)} {record['level'].name.lower()} {record['message']}{' ' if fields else ''}{fields}")
+    fields = "".join(f" {name.rstrip('_')}={_word(value)}" for name, value in record["extra"].items())
+    return _finished(record, f"{_time(record)} {record['level'].name.lower()} {_plain(record['message'])}{fields}")
 
 
 def _json(record: "Record") -> str:
     fields = {name.rstrip("_"): _shown(value) for name, value in record["extra"].items()}
     line = {"time": _time(record), "level": record["level"].name.lower(), "message": record["message"]} | fields
-    return _escape(json.dumps(line, ensure_ascii=False))
+    return _finished(record, _quoted(line))
+
+
+def _finished(record: "Record", line: str) -> str:
+    # Loguru reads braces and markup in what a format returns, and prints a traceback for a `<b>` that nothing closes.
+    # It reads none in the fields, so the finished line goes there.
+    record["extra"]["_line"] = line
+    return "{extra[_line]}\n"
 
 
 def _time(record: "Record") -> str:
@@ -64,9 +71,13 @@ def _shown(value: object) -> str | int | float | bool | None:
 
 def _word(value: object) -> str:
     word = str(_shown(value))
-    return word if word and word.isprintable() and not any(c in word for c in ' "=') else json.dumps(word)
+    return word if word and word.isprintable() and not any(c in word for c in ' "=') else _quoted(word)
 
 
-def _escape(line: str) -> str:
-    # Loguru formats what this returns once more, and reads markup in it.
-    return line.replace("{", "{{").replace("}", "}}").replace("<", "\\<") + "\n"
+def _quoted(value: object) -> str:
+    """JSON in one printable line, whatever the value holds."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
