@@ -1,4 +1,4 @@
-"""The operator's commands, each one transaction. The same code runs in the server and, when none runs, in the command."""
+"""The operator's commands, each one transaction; run by the server, or by the command itself when none runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

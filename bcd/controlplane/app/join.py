@@ -107,7 +107,7 @@ class Join:
     def _carry_out(self, records: Records, asked: Asked, decision: Decision, now: datetime) -> JoinAnswer:
         match decision:
             case Repeat(answer):
-                self.log.info("join answered again", node=answer.serial, source=asked.source)
+                self.log.info("join answered again", serial=answer.serial, token=asked.token.id, source=asked.source)
                 return Granted(self._again(records, asked, answer, now))
             case Ask(token, known):
                 question = known or self._put_question(records, asked, token, now)

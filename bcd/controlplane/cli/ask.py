@@ -13,6 +13,7 @@ from bcd.controlplane.cli.render import print_json, print_json_line
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.failures import FixDirectory
 from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.ports.store import Store
 from bcd.controlplane.wiring.container import Container
 
 # How often `audit tail --follow` asks, in seconds.
@@ -26,15 +27,18 @@ def client(path: str) -> Client:
     directory.settings()
     container = Container(directory=directory, log_as_json=False)
 
+    opened: list[Store] = []
+
     def run(command: admin.Command) -> object:
         try:
-            return container.admin()(command)
+            opened.append(container.store())
         except NotAStore as error:
             raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
+        return container.admin()(command)
 
     def close() -> None:
-        if container.store.cls is not None:
-            container.store().close()
+        for store in opened:
+            store.close()
         directory.close()
 
     return Client(directory, run, close)
@@ -42,7 +46,11 @@ def client(path: str) -> Client:
 
 def _asks(make: Callable[[Namespace], admin.Command], text: Callable[[Any], None]) -> Callable[[Namespace], int]:
     def run(arguments: Namespace) -> int:
-        result = client(arguments.dir)(make(arguments))
+        ask = client(arguments.dir)
+        try:
+            result = ask(make(arguments))
+        finally:
+            ask.close()
         if arguments.json:
             print_json(result)
         else:

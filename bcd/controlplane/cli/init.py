@@ -1,5 +1,6 @@
 """`bcd-controlplane init`."""
 
+import contextlib
 import socket
 from argparse import Namespace
 
@@ -51,8 +52,7 @@ def _make_store(directory: Directory, container: Container, settings: Settings) 
 
 
 def default_hosts() -> tuple[str, ...]:
-    try:
-        own = (host(socket.gethostname()),)
-    except MalformedHost:
-        own = ()
-    return tuple(dict.fromkeys(("localhost", "127.0.0.1", "::1", *own)))
+    names = ["localhost", "127.0.0.1", "::1"]
+    with contextlib.suppress(MalformedHost):
+        names.append(host(socket.gethostname()))
+    return tuple(dict.fromkeys(names))

@@ -183,7 +183,7 @@ class EventView:
 
 @dataclass(frozen=True)
 class ApprovalView:
-    """`key_pin` is the pin of the CSR's key, which the machine shows too. `state`: pending, approved, denied, lapsed."""
+    """`key_pin` is the pin of the CSR's key. `state`: pending, approved, denied or lapsed."""
 
     id: str
     state: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId
 from bcd.controlplane.domain.refusals import Reason
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims
-from bcd.domain.model.joining import SealedToken
+from bcd.domain.model.pending import SealedToken
 
 JOIN_TOKEN = "join-token"  # noqa: S105
 PROVISIONED = "provisioned"

@@ -8,6 +8,6 @@ class Log(Protocol):
 
     def warning(self, what: str, **fields: object) -> None: ...
 
-    def error(self, what: str, cause: BaseException | None = None, **fields: object) -> None:
-        """`cause` is named by its class and text."""
+    def fault(self, what: str, cause: BaseException, **fields: object) -> None:
+        """Something failed that should not have; `cause` is named by its class and text."""
         ...

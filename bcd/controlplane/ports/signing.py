@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Protocol
 
 from bcd.controlplane.domain.certificates import LeafToIssue
-from bcd.domain.model.joining import SealedToken
 from bcd.domain.model.names import TrustDomain
+from bcd.domain.model.pending import SealedToken
 
 
 class CannotIssue(Exception):

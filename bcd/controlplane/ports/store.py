@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be used now: full, locked, closing, damaged. Nothing of the work was kept; the cause is in it."""
+    """The store cannot be used now: full, locked, closing, damaged. Nothing of the work was kept."""
 
 
 class Tokens(Protocol):
@@ -163,7 +163,7 @@ class Records(Protocol):
 
 class Store(Protocol):
     def change(self, work: Callable[[Records], T]) -> Future[T]:
-        """Runs `work` once. The future is done when its changes are durable: whatever was answered survives a power cut.
+        """Runs `work` once; the future is done when its changes are durable, so they survive a power cut.
 
         It fails with what `work` raised, or with StoreUnavailable; either way nothing of the work was kept.
         Works are done one after another, in the order they came."""

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from bcd.controlplane.adapters.grpc.messages import encode_request
 from bcd.controlplane.domain.joining import JoinRequest
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.joining import SealedToken
 from bcd.domain.model.names import Role, node_id
+from bcd.domain.model.pending import SealedToken
 from bcd.domain.model.pins import Pin, Pins
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from bcd.protocol.pki import csr, ecdsa, join_response, seal

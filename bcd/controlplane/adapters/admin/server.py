@@ -75,8 +75,8 @@ class AdminServer:
         except Failure as failure:
             return codec.encode_failure(failure)
         except StoreUnavailable as error:
-            self._log.error("a command failed", error)
+            self._log.fault("a command failed", error)
             return codec.encode_failure(TryLater(Message.STORE_UNAVAILABLE, why=error))
         except Exception as error:  # noqa: BLE001 - the outermost loop: the command must hear of it, the server go on
-            self._log.error("a command failed", error)
+            self._log.fault("a command failed", error)
             return codec.encode_failure(Internal(Message.INTERNAL, what=type(error).__name__))

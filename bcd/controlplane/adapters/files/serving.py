@@ -39,7 +39,7 @@ class ServingCertificate:
                 try:
                     self._pair = serving_pair(self._directory, self._hosts, now)
                 except Failure as failure:
-                    self._log.error("the serving certificate was not renewed", failure)
+                    self._log.fault("the serving certificate was not renewed", failure)
             return self._pair
 
 

@@ -37,7 +37,7 @@ class JoinService:
         self._threads = ThreadPoolExecutor(max_workers=limit, thread_name_prefix="join")
 
     def handler(self) -> grpc.GenericRpcHandler:
-        method = grpc.unary_unary_rpc_method_handler(guarded(self._log, self._answer))
+        method: Any = grpc.unary_unary_rpc_method_handler(guarded(self._log, self._answer))
         return grpc.method_handlers_generic_handler(SERVICE, {"Join": method})
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ def guarded(
         try:
             outcome = await answer(data, context.peer())
         except Exception as error:  # noqa: BLE001 - gRPC would send its text to the client
-            log.error("a call failed", error, peer=context.peer())
+            log.fault("a call failed", error, peer=context.peer())
             outcome = status.unavailable()
         if isinstance(outcome, bytes):
             return outcome
@@ -90,7 +90,7 @@ def source(peer: str) -> str:
         address = ip_address(host.partition("%")[0])
     except ValueError:
         return kind or "unknown"
-    if isinstance(address, IPv6Address):
+    if isinstance(address, IPv6Address) and not address.is_loopback:
         if address.ipv4_mapped:
             return str(address.ipv4_mapped)
         # Whoever has one address of a network this size has them all.

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 
 from bcd.controlplane.domain.joining import Granted, JoinRequest, Waiting
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.joining import SealedToken
+from bcd.domain.model.pending import SealedToken
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2
 

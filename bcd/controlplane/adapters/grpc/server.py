@@ -70,5 +70,7 @@ def credentials(certified: Callable[[], Certified]) -> grpc.ServerCredentials:
         return grpc.ssl_server_certificate_configuration([now])
 
     return grpc.dynamic_ssl_server_credentials(
-        grpc.ssl_server_certificate_configuration([held]), fetch, require_client_authentication=False
+        grpc.ssl_server_certificate_configuration([held]),
+        fetch,  # type: ignore[arg-type]  # None, "no change", is what gRPC documents; its type stubs forgot it
+        require_client_authentication=False,
     )

@@ -26,10 +26,8 @@ class StderrLog:
     def warning(self, what: str, **fields: object) -> None:
         logger.bind(**fields).warning("{}", what)
 
-    def error(self, what: str, cause: BaseException | None = None, **fields: object) -> None:
-        if cause is not None:
-            fields["cause"] = f"{type(cause).__name__}: {cause}"
-        logger.bind(**fields).error("{}", what)
+    def fault(self, what: str, cause: BaseException, **fields: object) -> None:
+        logger.bind(**fields, cause=f"{type(cause).__name__}: {cause}").error("{}", what)
 
     def _write(self, message: "Message") -> None:
         record = message.record

@@ -32,13 +32,15 @@ class Authority:
 
 
 def self_issued(what: str, key: ec.EllipticCurvePrivateKey, now: datetime, path_length: int) -> x509.Certificate:
-    name = _name(what, key)
+    """A root (path length 1, above an issuing CA) or a CA that stands alone (0)."""
     lifetime = ROOT_LIFETIME if path_length else CA_LIFETIME
-    return _certificate(name, name, key, key, now, lifetime, path_length)
+    builder = _builder(key, key, now, lifetime, path_length).issuer_name(_name(what, key))
+    return builder.subject_name(_name(what, key)).sign(key, hashes.SHA256())
 
 
 def issued_by(root: Authority, what: str, key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    return _certificate(_name(what, key), root.certificate.subject, key, root.key, now, CA_LIFETIME, 0)
+    builder = _builder(key, root.key, now, CA_LIFETIME, 0).issuer_name(root.certificate.subject)
+    return builder.subject_name(_name(what, key)).sign(root.key, hashes.SHA256())
 
 
 def serial() -> int:
@@ -52,15 +54,13 @@ def _name(what: str, key: ec.EllipticCurvePrivateKey) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"bc {what} {short}")])
 
 
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
+def _builder(
     key: ec.EllipticCurvePrivateKey,
     signer: ec.EllipticCurvePrivateKey,
     now: datetime,
     lifetime: timedelta,
     path_length: int,
-) -> x509.Certificate:
+) -> x509.CertificateBuilder:
     not_before = (now - CA_BACKDATE).replace(microsecond=0)
     usage = x509.KeyUsage(
         digital_signature=False,
@@ -75,8 +75,6 @@ def _certificate(
     )
     return (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(serial())
         .not_valid_before(not_before)
@@ -85,5 +83,4 @@ def _certificate(
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-        .sign(signer, hashes.SHA256())
     )

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bcd.domain.model.joining import SealedToken
 from bcd.domain.model.names import TrustDomain
+from bcd.domain.model.pending import SealedToken
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
 from bcd.protocol.pki import ecdsa, seal, statements
 from bcd.protocol.pki.statements import Purpose

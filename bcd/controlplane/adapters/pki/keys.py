@@ -20,5 +20,5 @@ def from_pem(pem: bytes) -> ec.EllipticCurvePrivateKey:
     """ValueError when `pem` is not one P-256 private key."""
     key = serialization.load_pem_private_key(pem, None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-        raise ValueError("not a P-256 key")
+        raise ValueError("not a P-256 key")  # noqa: TRY004 - as for any PEM that is not one
     return key

@@ -31,7 +31,7 @@ class NotAStore(Exception):
 
 class SqliteStore:
     def __init__(self, path: str) -> None:
-        """Opens `path`, which `create` made. NotAStore when it is something else, StoreUnavailable when it cannot be read."""
+        """Opens what `create` made. NotAStore when it is something else, StoreUnavailable when it cannot be read."""
         if not os.path.exists(path):
             raise NotAStore("is missing")
         self._path = path
@@ -162,8 +162,8 @@ def _run(connection: sqlite3.Connection, group: list[_Job]) -> None:
         return
     for future, result in done:
         future.set_result(result)
-    for future, error in failed:
-        future.set_exception(error)
+    for future, cause in failed:
+        future.set_exception(cause)
 
 
 def _cause(error: sqlite3.Error) -> str:

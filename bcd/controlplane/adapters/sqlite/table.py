@@ -93,4 +93,5 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def _claims(cell: str) -> Claims:
-    return Claims(**{k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(cell).items()})
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(cell).items()}
+    return Claims(**values)
