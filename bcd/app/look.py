@@ -8,9 +8,9 @@ from bcd.domain.lifecycle.load import Load
 from bcd.domain.model import datadir
 from bcd.domain.model.datadir import MAX_FILE_BYTES, PENDING, Fault
 from bcd.domain.model.failures import Failure, FixConfiguration, Message, NotJoined
-from bcd.domain.model.joining import PendingJoin
 from bcd.domain.model.loading import Denied, Loaded, Mismatch, Unavailable, Unreadable
 from bcd.domain.model.loading import NotJoined as NotJoinedYet
+from bcd.domain.model.pending import PendingJoin
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
 from bcd.ports.journal import Journal, JournalOf, JournalState

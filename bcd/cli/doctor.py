@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bcd.adapters.beside_config import files
+from bcd.adapters.beside_config.encryption_key import read_encryption_key
 from bcd.adapters.grpc import pinned
 from bcd.app.doctor import Doctor, Finding, Level
 from bcd.cli import options
@@ -62,4 +62,4 @@ def _reach(config: Config) -> str | None:
 
 def _encryption_key(config: Config) -> None:
     if config.join_encryption_key_pin is not None:
-        files.read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), config.join_encryption_key_pin)
+        read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), config.join_encryption_key_pin)

@@ -1,7 +1,6 @@
 """Command lines, parsed so that nothing a person typed is ever shown again: it might be a token."""
 
 import argparse
-import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -36,6 +35,8 @@ class Parser(argparse.ArgumentParser):
             raise Usage(message, command=self.command)
         if rest:
             known = [option for action in self._actions for option in action.option_strings]
+            import difflib
+
             close = difflib.get_close_matches(rest[0].split("=")[0], known, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise Usage(Message.USAGE, command=self.command, what=f"unknown option{hint}")

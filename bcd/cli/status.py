@@ -14,8 +14,8 @@ from bcd.cli.build import Build
 from bcd.cli.render import time
 from bcd.domain.model.failures import Exit
 from bcd.domain.model.identity import Identity, Trust, renew_at
-from bcd.domain.model.joining import PendingJoin
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
+from bcd.domain.model.pending import PendingJoin
 from bcd.protocol.files.config import Config
 from bcd.wiring import config_file, node
 

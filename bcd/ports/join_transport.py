@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.joining import Answer, PendingJoin
+from bcd.domain.model.joining import Answer
+from bcd.domain.model.pending import PendingJoin
 
 
 @dataclass(frozen=True)

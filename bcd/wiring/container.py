@@ -4,6 +4,7 @@ from dependency_injector import containers, providers
 
 import bcd
 from bcd.adapters.beside_config import files
+from bcd.adapters.beside_config.encryption_key import read_encryption_key
 from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.grpc.join import GrpcJoinTransport
 from bcd.adapters.hardware.sysfs import SysfsHardware
@@ -52,7 +53,7 @@ def _join_address(config: Config) -> Address:
 
 def _recipient(config: Config) -> seal.Recipient:
     pins = _pins(config, "join_encryption_key_pin")
-    return files.read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), pins)
+    return read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), pins)
 
 
 def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:

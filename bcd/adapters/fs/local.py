@@ -164,7 +164,7 @@ class LocalFs:
                     raise TryLater(Message.LOCKED, path=self._path, holder=who)
                 self._clock.wait(_LOCK_POLL_S)
             self._locked = directory
-            self._sweep(directory)
+            self._settle(directory)
             yield
         finally:
             self._locked = None
@@ -173,40 +173,51 @@ class LocalFs:
 
     def _opened_for_lock(self) -> int:
         try:
-            return self._sys.open_directory(self._path)
-        except FileNotFoundError:
-            pass
+            try:
+                return self._sys.open_directory(self._path)
+            except FileNotFoundError:
+                self._make_directory(self._path)
+                return self._sys.open_directory(self._path)
         except OSError as error:
             raise self._failure(error, "") from None
+
+    def _make_directory(self, path: str) -> None:
         try:
-            self._make_directory()
-            return self._sys.open_directory(self._path)
-        except OSError as error:
-            raise self._failure(error, "") from None
+            self._sys.make_directory(path)
+        except FileNotFoundError:
+            self._make_directory(os.path.dirname(path))
+            self._make_directory(path)
+        except FileExistsError:
+            # Somebody else was quicker.
+            return
 
-    def _make_directory(self) -> None:
-        missing = [self._path]
-        while not os.path.isdir(parent := os.path.dirname(missing[-1])) and parent != missing[-1]:
-            missing.append(parent)
-        for path in reversed(missing):
-            try:
-                self._sys.make_directory(path)
-            except FileExistsError:
-                continue
-            self._sys.sync_parent(path)
-        if self._owner is not None:
-            directory = self._sys.open_directory(self._path)
-            try:
-                self._sys.chown(directory, self._owner.uid, self._owner.gid)
-                self._sys.sync(directory)
-            finally:
-                self._sys.close(directory)
-
-    def _sweep(self, directory: int) -> None:
-        """What a write left that was cut off; nobody else writes while the lock is held."""
-        for name in self._sys.names(directory):
-            if name.startswith(TEMP_PREFIX):
+    def _settle(self, directory: int) -> None:
+        """Finishes what a writer began that was killed; nobody else writes while the lock is held."""
+        try:
+            names = self._sys.names(directory)
+            left = [name for name in names if name.startswith(TEMP_PREFIX)]
+            for name in left:
                 self._drop(directory, name)
+            if len(left) == len(names):
+                self._finish_making(directory)
+            # A name it gave may be in memory only, and what follows relies on it: a request is not to be sent again
+            # while a power cut could still take it away.
+            self._sys.sync(directory)
+        except OSError as error:
+            raise self._failure(error, "", directory) from None
+
+    def _finish_making(self, directory: int) -> None:
+        """An empty directory is one that was just made, or whose making was cut off: nothing says which step of it."""
+        path = self._path
+        while (parent := os.path.dirname(path)) != path:
+            try:
+                self._sys.sync_parent(path)
+            except PermissionError:
+                # May not be read by this user, who therefore did not make anything in it.
+                pass
+            path = parent
+        if self._owner is not None and self._sys.stat_open(directory).st_uid != self._owner.uid:
+            self._sys.chown(directory, self._owner.uid, self._owner.gid)
 
     def _drop(self, directory: int, name: str) -> None:
         try:

@@ -4,7 +4,6 @@ Everything that changes a directory goes through here and nothing else does, so 
 any two of them: the memory disk of the tests is another implementation.
 """
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -113,6 +112,9 @@ class OsSyscalls:
     def rename_new(self, directory: int, old: str, new: str) -> None:
         """renameat2 with RENAME_NOREPLACE, which Python does not offer; where a file system has no such flag the
         name is looked at first, which the directory's lock makes enough."""
+        # Only a move aside needs it, and status starts faster without.
+        import ctypes
+
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.renameat2(directory, os.fsencode(old), directory, os.fsencode(new), _RENAME_NOREPLACE) == 0:
             return

@@ -14,14 +14,13 @@ from bcd.domain.model.joining import (
     Check,
     Denied,
     GiveUp,
-    PendingJoin,
     Progress,
-    SealedToken,
     next_step,
 )
 from bcd.domain.model.keys import KeyKind, KeyState
 from bcd.domain.model.loading import Loaded, NotJoined
 from bcd.domain.model.names import NodeId, Role
+from bcd.domain.model.pending import PendingJoin, SealedToken
 from bcd.domain.model.pins import Pins
 from bcd.ports.clock import Clock
 from bcd.ports.credential import CredentialSource

@@ -1,44 +1,15 @@
 """A join under way, as a table: what has been asked, what came back, what is done next. No I/O, no clock."""
 
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bcd.domain.model.backoff import JOIN_ATTEMPTS, join_delay_s
-from bcd.domain.model.names import NodeId, Role
 
 # Protocol, "Services": an approval is waited out at least this long between two questions.
 MIN_PENDING_WAIT_S = 1.0
 # A control plane that asks for more than this between two questions is asked after this all the same: an approval
 # given meanwhile would go unseen for days.
 MAX_PENDING_WAIT_S = 3600.0
-
-
-@dataclass(frozen=True)
-class SealedToken:
-    """The token as it may be kept: readable by the JoinService alone, and only beside this request."""
-
-    kid: str
-    sealed: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
-class PendingJoin:
-    """`join.pending` (decision 8): all of a request, so that the same one can be sent again after a crash.
-
-    `key` is what `node.key` will hold, a secret. `csr` is PKCS#10 DER."""
-
-    attestor: str
-    role: Role
-    node_id: NodeId | None
-    key: bytes
-    csr: bytes
-    sealed: SealedToken | None
-    pending_id: str
-    begun: datetime
-
-    def __repr__(self) -> str:
-        return f"PendingJoin({self.attestor}, {self.role.value}, begun {self.begun})"
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _absolute(value: object) -> str:
 
 def _address(value: object) -> Address:
     found = _HOST_PORT.fullmatch(_text(value))
-    if not found or not 0 < int(found["port"]) <= 65535:  # noqa: PLR2004 - the largest TCP port
+    if not found or not 0 < int(found["port"]) <= 65535:
         raise ValueError("want HOST:PORT, an IPv6 address in brackets")
     return Address(found["six"] or found["name"], int(found["port"]))
 
@@ -102,7 +102,7 @@ def _pins(value: object) -> Pins:
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 3600:  # noqa: PLR2004
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 3600:
         raise ValueError("want seconds, 0 to 3600")
     return float(value)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bcd.domain.model import names
-from bcd.domain.model.joining import PendingJoin, SealedToken
+from bcd.domain.model.pending import PendingJoin, SealedToken
 from bcd.protocol.files.encoding import (
     MalformedFile,
     from_base64,

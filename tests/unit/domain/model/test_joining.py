@@ -17,12 +17,11 @@ from bcd.domain.model.joining import (
     Issued,
     JoinDenied,
     Pending,
-    PendingJoin,
     Progress,
-    SealedToken,
     next_step,
 )
 from bcd.domain.model.names import Role
+from bcd.domain.model.pending import PendingJoin, SealedToken
 from tests.fakes.properties import few
 
 FRACTION = st.floats(0, 1, exclude_max=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcd.domain.model.joining import PendingJoin, SealedToken
+from bcd.domain.model.pending import PendingJoin, SealedToken
 from bcd.domain.model.names import NodeId, Role
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.files.join_pending import decode, encode

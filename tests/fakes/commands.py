@@ -1,0 +1,70 @@
+"""Running the real commands, each as its own process, and what a test asks of a finished one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+# Commands take well under a second; a test that waits longer than this has found a hang.
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished process: its exit status and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def last_error(self) -> str:
+        """The last line on standard error: a failure is one line, after whatever was logged."""
+        lines = self.err.splitlines()
+        return lines[-1] if lines else ""
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without anything bcd reads, and `extra`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BCD_")}
+    return kept | dict(extra or {})
+
+
+def command(words: Sequence[str]) -> list[str]:
+    """`words` with the first one found among the installed console scripts."""
+    script = BIN / words[0]
+    return [str(script) if script.exists() else words[0], *words[1:]]
+
+
+def run(
+    *words: str,
+    stdin: bytes | int = b"",
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    prefix: Sequence[str] = (),
+) -> Ran:
+    """Runs one of our commands to its end. `stdin` is bytes, or a descriptor; `prefix` runs it under something."""
+    given: dict[str, object] = {"stdin": stdin} if isinstance(stdin, int) else {"input": stdin}
+    done = subprocess.run(
+        [*prefix, *command(words)],
+        env=environment(env),
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+        **given,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def start(*words: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+    """Starts one of our commands with its three streams in pipes."""
+    return subprocess.Popen(
+        [*prefix, *command(words)],
+        env=environment(env),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )

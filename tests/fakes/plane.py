@@ -1,0 +1,125 @@
+"""A real control plane in a temporary directory, and machines that join it, for tests with real processes."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fakes import commands
+from tests.fakes.commands import Ran
+
+
+@dataclass
+class Plane:
+    """`home/plane` is its directory, `home/etc` a node's configuration."""
+
+    home: Path
+    serve_words: tuple[str, ...] = ("--join", "127.0.0.1:0")
+    server: "subprocess.Popen[bytes] | None" = None
+    machines: int = 0
+    more_config: str = field(default="")
+
+    @property
+    def directory(self) -> Path:
+        return self.home / "plane"
+
+    @property
+    def config(self) -> Path:
+        return self.home / "etc" / "config.toml"
+
+    def admin(self, *words: str) -> Ran:
+        """A command of the operator's; it must succeed."""
+        done = commands.run("bcd-controlplane", *words, "--dir", str(self.directory))
+        assert done.status == 0, done.err
+        return done
+
+    def init(self, *words: str) -> None:
+        self.admin("init", "--trust-domain", "example.test", "--host", "127.0.0.1", *words)
+
+    def serve(self) -> None:
+        self.server = commands.start("bcd-controlplane", "serve", "--dir", str(self.directory), *self.serve_words)
+        assert self.server.stdout is not None
+        ready = self.server.stdout.readline()
+        if not ready.startswith(b"ready"):
+            _, err = self.server.communicate(timeout=10)
+            raise AssertionError(f"the control plane did not start: {err.decode()}")
+
+    def node_config(self) -> None:
+        self.admin("node-config", "--out", str(self.config.parent))
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.server is None:
+            return
+        self.server.send_signal(signal.SIGCONT)
+        self.server.send_signal(how)
+        self.server.communicate(timeout=20)
+        self.server = None
+
+    def token(self, *words: str) -> str:
+        return self.admin("token", "create", "--site", "lab", *words).out.strip()
+
+    def json(self, *words: str) -> object:
+        return json.loads(self.admin(*words, "--json").out)
+
+    def machine(self, name: str = "") -> "Machine":
+        self.machines += 1
+        return Machine(self, name or f"node-{self.machines}")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine: its own hardware claims, its own data directory."""
+
+    plane: Plane
+    name: str
+
+    @property
+    def data(self) -> Path:
+        return self.plane.home / self.name
+
+    @property
+    def env(self) -> dict[str, str]:
+        path = self.plane.home / f"{self.name}.machine.json"
+        digest = hashlib.sha256(self.name.encode()).hexdigest()
+        uuid = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+        path.write_text(json.dumps({"productUuid": uuid, "boardSerial": f"BRD-{digest[:10]}", "hostname": self.name}))
+        return {"BCD_FAKEHW_MACHINE": str(path)}
+
+    def words(self, command: str, *words: str) -> tuple[str, ...]:
+        where = ("--config", str(self.plane.config), "--data-dir", str(self.data))
+        return ("bcd-fakehw", command, *where, *words)
+
+    def run(self, command: str, *words: str, stdin: bytes | int = b"", env: dict[str, str] | None = None) -> Ran:
+        return commands.run(*self.words(command, *words), stdin=stdin, env=self.env | (env or {}))
+
+    def join(self, token: str = "", *words: str) -> Ran:
+        return self.run("join", *words, stdin=f"{token}\n".encode() if token else b"")
+
+    def start(self, command: str, *words: str, env: dict[str, str] | None = None) -> "subprocess.Popen[bytes]":
+        return commands.start(*self.words(command, *words), env=self.env | (env or {}))
+
+    def files(self) -> dict[str, bytes]:
+        """Every file in the data directory and what it holds."""
+        return {p.name: p.read_bytes() for p in sorted(self.data.iterdir())} if self.data.exists() else {}
+
+
+@contextmanager
+def control_plane(home: Path, *init_words: str) -> Iterator[Plane]:
+    """A control plane that serves, and a node's configuration for it."""
+    plane = Plane(home)
+    plane.init(*init_words)
+    plane.serve()
+    try:
+        plane.node_config()
+        yield plane
+    finally:
+        plane.stop()
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
