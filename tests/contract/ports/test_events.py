@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -17,10 +17,17 @@ from bcd.adapters.log.events import LogEvents
 from bcd.adapters.log.quiet import Quiet
 from bcd.ports.events import Events
 from tests.fakes.contracts import checks_of, failed_checks
-from tests.fakes.events import RecordedEvents, Told
+from tests.fakes.joining import Recorded
 from tests.fakes.properties import few
 
 _FIELD = re.compile(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|[^ "=]+)$')
+
+
+@dataclass(frozen=True)
+class Told:
+    level: str
+    text: str
+    fields: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,9 +114,13 @@ def log(form: str, level: str = "info") -> Iterator[Rig]:
         logger.remove()
 
 
+def told_by(level: str, text: str, fields: dict[str, object]) -> Told:
+    return Told(level, text, {name.rstrip("_"): str(value) for name, value in fields.items()})
+
+
 def recorded() -> Iterator[Rig]:
-    events = RecordedEvents()
-    yield Rig(events, lambda: list(events.told))
+    events = Recorded()
+    yield Rig(events, lambda: [told_by(*line) for line in events.lines])
 
 
 IMPLEMENTATIONS = {"text": lambda: log("text"), "json": lambda: log("json"), "recorded": recorded}
@@ -122,16 +133,21 @@ def test_every_implementation_meets_the_contract(check: Callable[[Rig], None], i
         check(rig)
 
 
-class Wrong(RecordedEvents):
+class Wrong:
     """Tells `change` of what it should."""
 
     def __init__(self, change: Callable[[Told], list[Told]]) -> None:
-        super().__init__()
+        self.told: list[Told] = []
         self._change = change
 
-    def _keep(self, level: str, text: str, fields: dict[str, object]) -> None:
-        shown = {name.rstrip("_"): str(value) for name, value in fields.items()}
-        self.told.extend(self._change(Told(level, text, shown)))
+    def info(self, text: str, **fields: object) -> None:
+        self.told += self._change(told_by("info", text, fields))
+
+    def warning(self, text: str, **fields: object) -> None:
+        self.told += self._change(told_by("warning", text, fields))
+
+    def error(self, text: str, **fields: object) -> None:
+        self.told += self._change(told_by("error", text, fields))
 
 
 @pytest.mark.parametrize(
