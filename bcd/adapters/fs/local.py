@@ -110,6 +110,7 @@ class LocalFs:
             self._sys.sync(directory)
 
     def rename(self, old: str, new: str) -> None:
+        _plain(new)
         with self._opened(old) as directory:
             if directory is None:
                 self._none(old)
@@ -117,6 +118,7 @@ class LocalFs:
             self._sys.sync(directory)
 
     def move_aside(self, old: str, new: str) -> str | None:
+        _plain(new)
         with self._opened(old) as directory:
             if directory is None or self._entry(directory, old) is None:
                 return None
@@ -139,6 +141,11 @@ class LocalFs:
                 self._sys.unlink(directory, name)
             except FileNotFoundError:
                 return
+            except OSError as error:
+                # A read-only mount says so before it says that there is no such name.
+                if error.errno == errno.EROFS and self._entry(directory, name) is None:
+                    return
+                raise
             self._sys.sync(directory)
 
     def hand_over(self, name: str) -> bool:
@@ -157,19 +164,27 @@ class LocalFs:
     def lock(self, wait_s: float) -> Iterator[None]:
         directory = self._opened_for_lock()
         try:
-            until = self._clock.boottime_s() + wait_s
+            self._wait_for_lock(directory, wait_s)
+            self._locked = directory
+            self._settle(directory)
+            yield
+        finally:
+            if self._locked == directory:
+                self._locked = None
+            # Closing the only descriptor of the open file is what gives a flock up.
+            self._sys.close(directory)
+
+    def _wait_for_lock(self, directory: int, wait_s: float) -> None:
+        until = self._clock.boottime_s() + wait_s
+        try:
             while not self._sys.try_lock(directory):
                 if self._clock.boottime_s() >= until:
                     who = holder(self._sys.stat_open(directory))
                     raise TryLater(Message.LOCKED, path=self._path, holder=who)
                 self._clock.wait(_LOCK_POLL_S)
-            self._locked = directory
-            self._settle(directory)
-            yield
-        finally:
-            self._locked = None
-            # Closing the only descriptor of the open file is what gives a flock up.
-            self._sys.close(directory)
+        except OSError as error:
+            # A network file system without locks, above all.
+            raise self._failure(error, "", directory) from None
 
     def _opened_for_lock(self) -> int:
         try:
@@ -227,10 +242,10 @@ class LocalFs:
             return
 
     @contextmanager
-    def _opened(self, name: str = "") -> Iterator[int | None]:
+    def _opened(self, name: str | None = None) -> Iterator[int | None]:
         """The directory's descriptor, None when there is none; system errors inside leave as failures."""
-        if not name.isprintable() or "/" in name or name in {".", ".."}:
-            raise ValueError(f"not a plain name: {name!r}")
+        if name is not None:
+            _plain(name)
         directory, own = self._locked, False
         try:
             if directory is None:
@@ -240,7 +255,7 @@ class LocalFs:
                     pass
             yield directory
         except OSError as error:
-            raise self._failure(error, name, directory) from None
+            raise self._failure(error, name or "", directory) from None
         finally:
             if own and directory is not None:
                 self._sys.close(directory)
@@ -278,3 +293,8 @@ class LocalFs:
         if error.errno == errno.EROFS:
             return TryLater(Message.READ_ONLY, path=self._path)
         return translate(error, path, free)
+
+
+def _plain(name: str) -> None:
+    if not name.isprintable() or "/" in name or name in {"", ".", ".."}:
+        raise ValueError(f"not a plain name: {name!r}")
