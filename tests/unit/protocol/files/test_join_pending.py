@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcd.domain.model.pending import PendingJoin, SealedToken
 from bcd.domain.model.names import NodeId, Role
+from bcd.domain.model.pending import PendingJoin, SealedToken
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.files.join_pending import decode, encode
 from bcd.protocol.files.node_key import encode_file_key

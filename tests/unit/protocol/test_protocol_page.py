@@ -1,0 +1,128 @@
+"""docs/protocol.md says what the code does: numbers, fields and bounds are compared."""
+
+import re
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import Descriptor
+
+from bcd.domain.model import backoff, joining, tokens
+from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
+from bcd.protocol.files import identity_json, join_pending
+from bcd.protocol.pb.bc.identity.v1 import join_pb2, statements_pb2
+from bcd.protocol.pki import certificates, csr, join_response, seal, statements, trust_bundle
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+
+
+def section(title: str, level: int = 2) -> str:
+    """What stands under one heading, up to the next of its level or above."""
+    found = re.search(
+        rf"^{'#' * level} {re.escape(title)}$(.*?)(?=^#{{1,{level}}} |\Z)", PAGE, re.MULTILINE | re.DOTALL
+    )
+    assert found, title
+    return found[1]
+
+
+def numbered(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"^(\d+)\. ", text, re.MULTILINE)]
+
+
+def code(module: object) -> str:
+    return Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
+
+
+def test_the_checks_of_a_join_response_have_the_numbers_of_the_code() -> None:
+    page = numbered(section("Checking a join response"))
+    # Comments name them in order; "2. …; 3. …; 4. …" stand in one.
+    comments = [line for line in code(join_response).splitlines() if line.strip().startswith("# ")]
+    named = [int(n) for line in comments for n in re.findall(r"(?:# |; )(\d+)\. ", line)]
+    assert page == named == list(range(1, 12))
+
+
+def test_each_number_the_code_refuses_with_is_on_the_page() -> None:
+    raised = {int(n) for n in re.findall(r"DoesNotVerify\((\d+),", code(join_response))}
+    # 2 to 4 are the statement's own, told as 1 + its number.
+    assert raised | {2, 3, 4} == set(numbered(section("Checking a join response")))
+
+
+@pytest.mark.parametrize(
+    ("title", "message"),
+    [
+        ("JoinRequest", join_pb2.JoinRequest.DESCRIPTOR),
+        ("JoinReply", join_pb2.JoinReply.DESCRIPTOR),
+        ("JoinRequest", join_pb2.Claims.DESCRIPTOR),
+        ("JoinReply", join_pb2.JoinPending.DESCRIPTOR),
+        ("JoinReply", statements_pb2.JoinResponse.DESCRIPTOR),
+    ],
+    ids=lambda x: getattr(x, "name", x),
+)
+def test_every_field_of_a_message_is_on_the_page(title: str, message: Descriptor) -> None:
+    told = section(title, 3)
+    assert [field.name for field in message.fields if not re.search(rf"\b{field.name}\b", told)] == []
+
+
+@pytest.mark.parametrize(
+    ("title", "message"),
+    [
+        ("Signed statement", statements_pb2.SignedStatement.DESCRIPTOR),
+        ("Trust bundle", statements_pb2.TrustBundle.DESCRIPTOR),
+        ("Trust bundle", statements_pb2.Approver.DESCRIPTOR),
+    ],
+    ids=lambda x: getattr(x, "name", x),
+)
+def test_every_field_of_a_payload_is_on_the_page(title: str, message: Descriptor) -> None:
+    told = section(title)
+    assert [field.name for field in message.fields if not re.search(rf"\b{field.name}\b", told)] == []
+
+
+@pytest.mark.parametrize(("title", "module"), [("identity.json", identity_json), ("join.pending", join_pending)])
+def test_every_field_of_a_file_is_on_the_page_and_no_other(title: str, module: object) -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", section(title, 3), re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    written = set(re.findall(r'^\s+"(\w+)": ', code(module), re.MULTILINE))
+    written |= set(re.findall(r'^\s+value\["(\w+)"\] = ', code(module), re.MULTILINE))
+    assert told == written
+
+
+def test_the_purposes_are_on_the_page_and_no_other() -> None:
+    told = re.findall(r"^\| `([a-z-]+)` \|", section("Signed statement"), re.MULTILINE)
+    assert set(told) == {purpose.value for purpose in statements.Purpose}
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Names and encodings", "64 in all"),
+        ("The leaf", f"1 to {certificates.MAX_CHAIN}"),
+        ("The leaf", certificates.PERMANENT_IDENTIFIER.dotted_string),
+        ("The leaf", f"OU={certificates.ROLE_PREFIX}<role>"),
+        ("The join token and its seal", f"16 to {tokens.MAX_TOKEN_BYTES} characters"),
+        ("The join token and its seal", f"at most {seal.MAX_JWK_BYTES} bytes"),
+        ("The join token and its seal", f"`alg` is `{seal.ALGORITHM}`"),
+        ("The join token and its seal", f"({seal.ENC_BYTES} bytes, uncompressed point)"),
+        ("The join token and its seal", f"{seal.TAG_BYTES}-byte tag"),
+        ("The join token and its seal", '`"bc-join-seal-v1" ‖ 00 ‖ SHA-256(CSR DER)`'),
+        ("Join", f"| `csr` | at most {csr.MAX_CSR_BYTES} bytes |"),
+        ("Join", f"subject `CN={csr.SUBJECT}`"),
+        ("Join", f"at most {tokens.MAX_TOKEN_BYTES + seal.ENC_BYTES + seal.TAG_BYTES} bytes"),
+        ("Join", f"at most {MAX_CLAIM} printable characters each"),
+        ("Join", f"{MAX_CLAIMS_OF_A_KIND} each, sorted"),
+        ("Join", f"not before {joining.MIN_PENDING_WAIT_S:.0f} s"),
+        ("Join", f"not later than {joining.MAX_PENDING_WAIT_S / 3600:.0f} h"),
+        ("Trust bundle", f"at most {trust_bundle.MAX_ROOTS} keys"),
+        ("What is final and what is retried", f"{backoff.JOIN_ATTEMPTS} failed attempts in a row"),
+        ("What is final and what is retried", f"c = min({backoff.JOIN_CEILING_S:.0f}, 2ⁿ) s"),
+        ("Signed statement", '"bc-statement-v1" ‖ 00 ‖ purpose ‖ 00 ‖ payload'),
+        ("Signed statement", f"at most {statements.MAX_STATEMENT_BYTES >> 20} MiB"),
+    ],
+)
+def test_a_bound_on_the_page_is_the_codes(title: str, words: str) -> None:
+    assert words in section(title)
+
+
+def test_links_within_the_page_lead_somewhere() -> None:
+    headings = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
+    assert set(re.findall(r"\]\(#([^)]*)\)", PAGE)) <= anchors
