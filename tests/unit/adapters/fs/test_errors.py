@@ -29,7 +29,8 @@ def test_every_errno_is_one_failure_that_names_the_path(code: int) -> None:
     assert type(failure) is kind
     assert failure.message is message
     assert ("/var/lib/bcd" if message is Message.READ_ONLY else PATH) in failure.text
-    assert (os.strerror(code) in failure.text) is (message is Message.FILE_SYSTEM)
+    if message is Message.FILE_SYSTEM:
+        assert os.strerror(code) in failure.text
     assert failure.text.isprintable()
 
 
