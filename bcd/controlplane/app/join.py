@@ -109,8 +109,8 @@ class Join:
             case Repeat(answer):
                 self.log.info("join answered again", serial=answer.serial, token=asked.token.id, source=asked.source)
                 return Granted(self._again(records, asked, answer, now))
-            case Ask(token, known):
-                question = known or self._put_question(records, asked, token, now)
+            case Ask(token, node, known):
+                question = known or self._put_question(records, asked, token, node, now)
                 return Waiting(question.id, retry_after_s(question, now))
             case Issue():
                 return self._issue(records, asked, decision, now)
@@ -121,7 +121,7 @@ class Join:
         # The same key in another request: the same certificate, said of this request.
         return self.statements.join_response(asked.csr_sha256, answer.chain, _bundle(records), now)
 
-    def _put_question(self, records: Records, asked: Asked, token: Token, now: datetime) -> Approval:
+    def _put_question(self, records: Records, asked: Asked, token: Token, node: Node | None, now: datetime) -> Approval:
         question = Approval(
             id=ApprovalId(f"a-{short_id(self.random.bytes(SHORT_ID_BYTES))}"),
             credential=credential_of(token.id),
@@ -129,7 +129,8 @@ class Join:
             token_id=token.id,
             site=token.site,
             role=token.role,
-            node_id=token.node_id,
+            node_id=node.id if node is not None else token.node_id,
+            reclaims=node is not None,
             claims=asked.claims,
             daemon_version=asked.daemon_version,
             source=asked.source,
@@ -159,7 +160,8 @@ class Join:
         )
         signed = self.statements.join_response(asked.csr_sha256, chain, _bundle(records), now)
         for older in records.certificates.of_node(node.id):
-            if older.state is not CertificateState.REVOKED:
+            # Of another generation from now on; the retired and the void stay what they were.
+            if older.state in {CertificateState.ISSUED, CertificateState.CURRENT}:
                 records.certificates.put(replace(older, state=CertificateState.REVOKED, state_since=now))
         records.nodes.put(node)
         records.tokens.put(replace(token, used=token.used + 1))

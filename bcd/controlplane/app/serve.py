@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bcd.controlplane.domain.hosts import Endpoint
-from bcd.controlplane.ports.log import Log
 from bcd.controlplane.ports.serving import AdminDoor, Door, Endpoints
 
 JOIN = "join"
@@ -21,7 +20,6 @@ class Serve:
     join: Door
     admin: AdminDoor
     endpoints: Endpoints
-    log: Log
     ready: Callable[[Mapping[str, Endpoint]], None]
     stopping: Callable[[], None]
 

@@ -49,7 +49,7 @@ def certificate(row: Certificate) -> admin.CertificateView:
 
 
 def node(records: Records, row: Node, settings: Settings) -> admin.NodeView:
-    certificates = records.certificates.of_node(row.id)
+    newest = records.certificates.newest(row.id)
     return admin.NodeView(
         id=row.id,
         site=row.site,
@@ -61,7 +61,7 @@ def node(records: Records, row: Node, settings: Settings) -> admin.NodeView:
         token_id=row.token_id,
         created=row.created,
         joined=row.joined,
-        not_after=certificates[-1].not_after if certificates else None,
+        not_after=newest.not_after if newest else None,
     )
 
 
@@ -93,6 +93,7 @@ def approval(row: Approval, now: datetime) -> admin.ApprovalView:
         site=row.site,
         role=row.role.value,
         node_id=row.node_id,
+        reclaims=row.reclaims,
         key_pin=_pin(row.spki_sha256),
         source=row.source,
         daemon_version=row.daemon_version,

@@ -97,7 +97,7 @@ def parser() -> Parser:
     )
     create.add_argument("--require-approval", action="store_true", help="a person decides: bcd-controlplane approvals")
     create.add_argument(
-        "--ttl", default=timedelta(hours=1), type=_typed(duration), metavar="DURATION", help="20s to 90d (1h)"
+        "--ttl", default=timedelta(hours=1), type=_typed(duration), metavar="DURATION", help="at most 90d (1h)"
     )
     create.add_argument("--uses", default=1, type=_count, metavar="N", help="how many machines it lets join (1)")
     _command(token, "list", "token-list", "every token, oldest first")

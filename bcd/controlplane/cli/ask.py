@@ -105,7 +105,7 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
     "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),
     "approvals-list": _asks(lambda _: admin.ListApprovals(), show.approvals),
-    "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True), show.decided),
-    "approvals-deny": _asks(lambda a: admin.DecideApproval(a.id, False), show.decided),
+    "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True), show.approval),
+    "approvals-deny": _asks(lambda a: admin.DecideApproval(a.id, False), show.approval),
     "audit-tail": _tail,
 }

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from bcd.controlplane.cli.arguments import parser
-from bcd.controlplane.domain.failures import Failure, Internal
+from bcd.controlplane.domain.failures import Failure, FixDirectory, Internal
 from bcd.controlplane.domain.messages import Message
 
 # What a shell calls a command that Ctrl-C ended: 128 + SIGINT.
@@ -19,18 +19,30 @@ def main(argv: list[str]) -> int:
     try:
         arguments = parser().parse_args(argv)
         code = _command(arguments.run)(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
+    except SystemExit as end:
+        # argparse, after --help.
+        return end.code if isinstance(end.code, int) else 0
     except Failure as failure:
         return _ended(failure)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # `bcd-controlplane nodes list | head`: the reader has what it wants. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # `bcd-controlplane nodes list | head`: the reader has what it wants.
+        _write_no_more()
         return 0
+    except OSError as error:
+        _write_no_more()
+        return _ended(FixDirectory(Message.FILE_SYSTEM, path=error.filename or "standard output", what=error.strerror))
     except Exception as error:  # noqa: BLE001 - the outermost loop: a traceback helps nobody and may hold a secret
         return _ended(Internal(Message.INTERNAL, what=type(error).__name__))
+
+
+def _write_no_more() -> None:
+    """What is still in the buffer cannot be written, and Python must not try again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _ended(failure: Failure) -> int:

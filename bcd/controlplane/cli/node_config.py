@@ -77,7 +77,10 @@ join_signing_key_pin = {json.dumps(view.join_signing_key_pin)}
 def _write(out: str, files: dict[str, bytes]) -> None:
     """The configuration last: what it pins is there before it."""
     try:
-        os.makedirs(out, 0o755, exist_ok=True)
+        if not os.path.isdir(out):
+            os.makedirs(out)
+            # Unlike all else this process makes: the node reads it, as whatever user it runs.
+            os.chmod(out, 0o755)  # noqa: S103
         descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise translated(error, out) from None

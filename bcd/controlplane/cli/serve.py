@@ -1,10 +1,13 @@
 """`bcd-controlplane serve`."""
 
 import asyncio
+import time
 from argparse import Namespace
 from collections.abc import Mapping
 
+from bcd.controlplane.adapters.admin.client import PATIENCE_S, PAUSE_S
 from bcd.controlplane.adapters.admin.server import AdminServer
+from bcd.controlplane.adapters.files import lock
 from bcd.controlplane.adapters.files.directory import STORE, Directory
 from bcd.controlplane.adapters.files.endpoints import Endpoints
 from bcd.controlplane.adapters.files.serving import ServingCertificate
@@ -26,8 +29,7 @@ def serve(arguments: Namespace) -> int:
     directory = Directory(arguments.dir)
     directory.check_private()
     settings = directory.settings()
-    if not directory.try_lock():
-        raise NotPermitted(Message.SERVED_ALREADY, path=arguments.dir, holder=directory.holder())
+    _lock(directory)
     container = Container(directory=directory, log_as_json=arguments.log_format == "json")
     store = _store(container, arguments.dir)
     try:
@@ -39,6 +41,18 @@ def serve(arguments: Namespace) -> int:
     finally:
         store.close()
     return 0
+
+
+def _lock(directory: Directory) -> None:
+    """A command at work is waited for, another server is not."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not directory.try_lock():
+        holder = directory.holder()
+        if lock.serves(holder):
+            raise NotPermitted(Message.SERVED_ALREADY, path=directory.path, holder=holder)
+        if time.monotonic() >= deadline:
+            raise TryLater(Message.LOCKED, path=directory.path, holder=holder)
+        time.sleep(PAUSE_S)
 
 
 def _store(container: Container, path: str) -> Store:
@@ -59,7 +73,6 @@ async def _serve(
         join=GrpcPort(JOIN, (service.handler(),), certificate),
         admin=AdminServer(directory, container.admin(), log),
         endpoints=Endpoints(directory),
-        log=log,
         ready=_ready,
         stopping=lambda: notify("STOPPING=1"),
     )

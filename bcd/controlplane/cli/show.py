@@ -119,17 +119,13 @@ def approval(a: ApprovalView) -> None:
             ("token", a.token_id),
             ("site", a.site),
             ("role", a.role),
-            ("node", a.node_id or "a new one, unless the token lets it reclaim"),
+            ("node", f"{a.node_id} (it comes back)" if a.reclaims else a.node_id or "a new one"),
             ("key pin", a.key_pin),
             ("from", a.source),
             ("bcd", a.daemon_version),
             *_claims(a.claims),
         ]
     )
-
-
-def decided(a: ApprovalView) -> None:
-    print(f"approval {a.id} {a.state} (key {a.key_pin})")
 
 
 def event(e: EventView) -> None:

@@ -193,6 +193,7 @@ class ApprovalView:
     site: str
     role: str
     node_id: str | None
+    reclaims: bool
     key_pin: str
     source: str
     daemon_version: str

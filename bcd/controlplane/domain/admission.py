@@ -47,9 +47,10 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Ask:
-    """A person has to decide first. `known` is the question when it was put before."""
+    """A person has to decide first. `known` is the question when it was put before; `node` as in Issue."""
 
     token: Token
+    node: Node | None
     known: Approval | None
 
 
@@ -87,7 +88,7 @@ def admit(records: Records, asked: Asked, now: datetime) -> Decision:
         raise No(Reason.KEY_CERTIFIED_BEFORE)
     node = _known_node(records, asked, token)
     if token.require_approval and not _approved(records, credential, question, now):
-        return Ask(token, question)
+        return Ask(token, node, question)
     return Issue(token, node, token.node_id)
 
 

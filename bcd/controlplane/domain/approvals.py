@@ -25,7 +25,9 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True)
 class Approval:
-    """One question, by (credential, key of the CSR). `spki_sha256` is what the key's pin shows."""
+    """One question, by (credential, key of the CSR). `spki_sha256` is what the key's pin shows.
+
+    `node_id` is the node it would be, if that was known when it asked; `reclaims`: that node has joined before."""
 
     id: ApprovalId
     credential: str
@@ -34,6 +36,7 @@ class Approval:
     site: SiteId
     role: Role
     node_id: NodeId | None
+    reclaims: bool
     claims: Claims
     daemon_version: str
     source: str

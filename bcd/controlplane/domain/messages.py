@@ -28,7 +28,7 @@ class Message(Enum):
     CONFIG_KEY = "{path}: {key}: {why}"
     PERMISSION_DENIED = "permission denied: {path}: run it as the directory's owner"
     NO_SPACE = "no space left on device: {path}: make room, then run it again"
-    FILE_SYSTEM = "{path}: {what}"
+    FILE_SYSTEM = "{path}: {what}: put that right, then run it again"
     # Serving
     CANNOT_LISTEN = (
         "cannot listen on {address}: another program has the port, or this machine has no such address: "

@@ -65,6 +65,10 @@ class Certificates(Protocol):
         """Oldest first."""
         ...
 
+    def newest(self, node_id: NodeId) -> Certificate | None:
+        """The one issued last."""
+        ...
+
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
         """Every certificate this key ever got, oldest first."""
         ...

@@ -98,7 +98,8 @@ class Site:
         """One raw call; grpc.RpcError when it is not answered."""
         own = channel or self.channel()
         try:
-            answer = own.unary_unary(METHOD)(data, timeout=timeout_s)
+            call: Any = own.unary_unary(METHOD)
+            answer: bytes = call(data, timeout=timeout_s)
         finally:
             if channel is None:
                 own.close()

@@ -67,6 +67,10 @@ class MemoryCertificates:
     def of_node(self, node_id: NodeId) -> Sequence[Certificate]:
         return self._those(lambda row: row.node_id == node_id)
 
+    def newest(self, node_id: NodeId) -> Certificate | None:
+        every = self.of_node(node_id)
+        return every[-1] if every else None
+
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
         return self._those(lambda row: row.spki_sha256 == spki_sha256)
 
@@ -175,9 +179,11 @@ class MemoryRecords:
 
     def copied(self) -> MemoryRecords:
         """Another set of tables with the same rows, which are values and never change."""
-        other = MemoryRecords()
+        other = copy.copy(self)
         for name, part in vars(self).items():
-            getattr(other, name).rows = copy.copy(part.rows)
+            copied = copy.copy(part)
+            copied.rows = copy.copy(part.rows)
+            setattr(other, name, copied)
         return other
 
 

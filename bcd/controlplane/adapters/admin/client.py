@@ -13,7 +13,7 @@ from bcd.controlplane.ports.store import StoreUnavailable
 
 # How long a server may take to start, to stop, or to answer.
 PATIENCE_S = 10.0
-_PAUSE_S = 0.05
+PAUSE_S = 0.05
 
 
 class Client:
@@ -44,7 +44,7 @@ class Client:
             if time.monotonic() >= deadline:
                 raise TryLater(Message.LOCKED, path=self._directory.path, holder=self._directory.holder())
             # The server is starting or stopping, or another command works here.
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
 
     def _ask(self, line: bytes, deadline: float) -> bytes:
         """The answer's line; empty when there is no server to answer."""

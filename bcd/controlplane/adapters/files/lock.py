@@ -2,6 +2,9 @@
 
 import fcntl
 import os
+from itertools import pairwise
+
+_COMMAND = "bcd-controlplane"
 
 
 def try_lock(directory_fd: int) -> bool:
@@ -28,13 +31,19 @@ def holder(directory_fd: int) -> str:
     return "another process"
 
 
+def serves(name: str) -> bool:
+    """Whether this holder is a server, which keeps the lock for as long as it runs."""
+    return name.startswith(f"{_COMMAND} serve ")
+
+
 def _name(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).split(b"\0")
+            words = file.read(4096).decode(errors="replace").split("\0")
     except OSError:
         return f"process {pid}"
-    for word in ("serve", "init"):
-        if word.encode() in words:
-            return f"bcd-controlplane {word} (pid {pid})"
+    for program, command in pairwise(words):
+        # As a console script, or as python -m (whose word is the path of __main__.py).
+        if program.endswith((f"/{_COMMAND}", "bcd.controlplane", "bcd/controlplane/__main__.py")):
+            return f"{_COMMAND} {command} (pid {pid})"
     return f"process {pid}"

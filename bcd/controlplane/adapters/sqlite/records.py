@@ -65,6 +65,9 @@ class SqliteCertificates(_Part):
     def of_node(self, node_id: NodeId) -> Sequence[Certificate]:
         return _CERTIFICATES.many(self._c, "WHERE node_id = ? ORDER BY issued, serial", node_id)
 
+    def newest(self, node_id: NodeId) -> Certificate | None:
+        return _CERTIFICATES.one(self._c, "WHERE node_id = ? ORDER BY issued DESC, serial DESC LIMIT 1", node_id)
+
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
         return _CERTIFICATES.many(self._c, "WHERE spki_sha256 = ? ORDER BY issued, serial", spki_sha256)
 

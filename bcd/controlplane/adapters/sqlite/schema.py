@@ -20,7 +20,7 @@ CREATE TABLE certificates (
     state_since INTEGER NOT NULL, credential TEXT NOT NULL, parent TEXT NOT NULL, spki_sha256 BLOB NOT NULL,
     leaf_sha256 BLOB NOT NULL, issued INTEGER NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX certificates_node ON certificates (node_id);
+CREATE INDEX certificates_node ON certificates (node_id, issued);
 CREATE INDEX certificates_key ON certificates (spki_sha256);
 CREATE TABLE answers (
     credential TEXT NOT NULL, spki_sha256 BLOB NOT NULL, csr_sha256 BLOB NOT NULL, serial TEXT NOT NULL,
@@ -31,7 +31,7 @@ CREATE INDEX answers_end ON answers (not_after);
 CREATE TABLE approvals (
     id TEXT PRIMARY KEY, credential TEXT NOT NULL, spki_sha256 BLOB NOT NULL, token_id TEXT NOT NULL,
     site TEXT NOT NULL, role TEXT NOT NULL, node_id TEXT, claims TEXT NOT NULL, daemon_version TEXT NOT NULL,
-    source TEXT NOT NULL, asked INTEGER NOT NULL, state TEXT NOT NULL, decided INTEGER,
+    reclaims INTEGER NOT NULL, source TEXT NOT NULL, asked INTEGER NOT NULL, state TEXT NOT NULL, decided INTEGER,
     UNIQUE (credential, spki_sha256)
 ) STRICT;
 CREATE TABLE refusals (

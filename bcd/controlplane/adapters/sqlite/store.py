@@ -23,6 +23,8 @@ _Job = tuple[Callable[[Records], Any], Future[Any]]
 
 # More than joins can wait at once (app limits them); bounds how long the first of a group waits for the last.
 MAX_GROUP = 128
+# How long somebody else's writing (a backup, an operator's shell) is waited for before a change fails, in seconds.
+BUSY_S = 2.0
 
 
 class NotAStore(Exception):
@@ -34,13 +36,13 @@ class SqliteStore:
         """Opens what `create` made. NotAStore when it is something else, StoreUnavailable when it cannot be read."""
         if not os.path.exists(path):
             raise NotAStore("is missing")
-        self._path = path
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._reading = threading.Lock()
         self._reader = _connect(path)
         _check_version(self._reader)
+        self._connection = _connect(path)
         self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
         self._writer.start()
 
@@ -77,16 +79,17 @@ class SqliteStore:
             self._reader.close()
 
     def _write(self) -> None:
-        connection = _connect(self._path)
-        try:
-            while True:
-                group, last = self._group()
-                if group:
-                    _run(connection, group)
-                if last:
-                    return
-        finally:
-            connection.close()
+        while True:
+            group, last = self._group()
+            try:
+                _run(self._connection, group)
+            except BaseException as error:  # noqa: BLE001 - a dead writer would leave everyone waiting for ever
+                for _, future in group:
+                    if not future.done():
+                        future.set_exception(StoreUnavailable(f"{type(error).__name__}: {error}"))
+            if last:
+                self._connection.close()
+                return
 
     def _group(self) -> tuple[list[_Job], bool]:
         """The next job and all that wait behind it; whether the store closes after them."""
@@ -115,7 +118,7 @@ def create(path: str) -> None:
 
 def _connect(path: str) -> sqlite3.Connection:
     try:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_S)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -135,6 +138,8 @@ def _check_version(connection: sqlite3.Connection) -> None:
 def _run(connection: sqlite3.Connection, group: list[_Job]) -> None:
     done: list[tuple[Future[Any], Any]] = []
     failed: list[tuple[Future[Any], BaseException]] = []
+    if not group:
+        return
     try:
         connection.execute("BEGIN IMMEDIATE")
         records = SqliteRecords(connection)
