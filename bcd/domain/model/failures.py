@@ -38,7 +38,6 @@ class Message(Enum):
     KEY_UNAVAILABLE = "the node key is in the TPM, which is unavailable: {why}; nothing was changed"
     PERMISSION_DENIED = "permission denied: {path}: run it as root"
     # The data directory
-    NO_DIRECTORY = "no such directory: {path}: bcd join makes it"
     NOT_A_DIRECTORY = "not a directory: {path}: set data_dir in config.toml, or move it out of the way"
     DIRECTORY_LOOSE = "the data directory {path} has mode {mode}, want 0700: chmod 0700 {path}"
     DIRECTORY_OWNER = "the data directory {path} belongs to {owner}, want {want}: chown {want} {path}"
@@ -104,7 +103,7 @@ class Message(Enum):
     )
     INTERRUPTED = "interrupted; run bcd join again: it goes on with the same request"
     # Anything else
-    INTERNAL = "internal error ({what}): please report it; nothing of the identity was deleted"
+    INTERNAL = "{program}: internal error ({what}): please report it; nothing was deleted"
 
 
 class Failure(Exception):

@@ -1,0 +1,442 @@
+"""Every message of bcd, printed by a real process from a real state.
+
+A message counts when it is here: `docs/messages.md` is made from this table (tests/e2e/messages/test_page.py).
+"""
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bcd.domain.model.failures import Message
+from tests.fakes import commands, pki, scripted_server
+from tests.fakes.commands import Ran
+from tests.fakes.plane import Machine, Plane, control_plane
+
+# Nothing can bring this about before there is a TPM client; its row says so.
+WITH_THE_TPM = {Message.KEY_MISMATCH_TPM}
+OTHER_PIN = "sha256:" + "0" * 64
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    with control_plane(tmp_path_factory.mktemp("messages")) as serving:
+        # Somebody who is not root has to get as far as the files.
+        for path in (serving.home, *serving.home.parents):
+            if path.stat().st_uid == os.geteuid() and path != Path("/"):
+                path.chmod(path.stat().st_mode | 0o011)
+        yield serving
+
+
+# ---- states
+
+
+def joined(plane: Plane) -> Machine:
+    machine = plane.machine()
+    done = machine.join(plane.token())
+    assert done.status == 0, done.err
+    return machine
+
+
+def with_config(plane: Plane, name: str, **keys: str) -> Machine:
+    """A machine whose configuration differs in some keys; an empty text leaves the key out."""
+    folder = plane.home / name
+    folder.mkdir()
+    for path in plane.config.parent.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    text = (folder / "config.toml").read_text()
+    for key, value in keys.items():
+        text = re.sub(rf"(?m)^{key} = .*\n", f"{key} = {value}\n" if value else "", text)
+    (folder / "config.toml").write_text(text)
+    other = Plane(plane.home / name, server=None)
+    other.config.parent.mkdir()
+    for path in folder.iterdir():
+        if path.is_file():
+            path.rename(other.config.parent / path.name)
+    return Machine(other, "machine")
+
+
+@contextmanager
+def scripted(plane: Plane, name: str, answer: scripted_server.Answer) -> Iterator[Machine]:
+    with scripted_server.serving(plane.directory, answer) as port:
+        yield with_config(plane, name, join=f'"127.0.0.1:{port}"')
+
+
+@contextmanager
+def mounted(target: Path, *options: str) -> Iterator[None]:
+    target.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", str(target)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def unprivileged(*words: str) -> Ran:
+    return commands.run(*words, prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"])
+
+
+# ---- how each message comes about
+
+
+def not_joined(plane: Plane) -> Ran:
+    return plane.machine().run("status")
+
+
+def key_mismatch(plane: Plane) -> Ran:
+    """B06: the key is there and empty."""
+    machine = joined(plane)
+    (machine.data / "node.key").write_bytes(b"")
+    return machine.run("join")
+
+
+def identity_unreadable(plane: Plane) -> Ran:
+    """B04."""
+    machine = joined(plane)
+    (machine.data / "identity.json").write_bytes(b"")
+    return machine.run("join")
+
+
+def expired(plane: Plane) -> Ran:
+    machine = joined(plane)
+    return commands.run(*machine.words("join"), env=machine.env, prefix=["faketime", "+2 days"])
+
+
+def key_unavailable(plane: Plane) -> Ran:
+    machine = joined(plane)
+    record = "-----BEGIN BCD TPM NODE KEY-----\n" + "A" * 43 + "=\n-----END BCD TPM NODE KEY-----\n"
+    (machine.data / "node.key").write_text(record)
+    return machine.run("status")
+
+
+def permission_denied(plane: Plane) -> Ran:
+    return unprivileged(*joined(plane).words("status"))
+
+
+def not_a_directory(plane: Plane) -> Ran:
+    machine = plane.machine()
+    machine.data.write_text("")
+    return machine.join(plane.token())
+
+
+def directory_loose(plane: Plane) -> Ran:
+    machine = joined(plane)
+    machine.data.chmod(0o755)
+    return machine.run("status")
+
+
+def directory_owner(plane: Plane) -> Ran:
+    machine = joined(plane)
+    os.chown(machine.data, NOBODY, NOBODY)
+    return machine.run("status")
+
+
+def file_loose(plane: Plane) -> Ran:
+    machine = joined(plane)
+    (machine.data / "node.key").chmod(0o640)
+    return machine.run("status")
+
+
+def file_owner(plane: Plane) -> Ran:
+    machine = joined(plane)
+    os.chown(machine.data / "identity.json", NOBODY, NOBODY)
+    return machine.run("status")
+
+
+def not_a_file(plane: Plane) -> Ran:
+    machine = plane.machine()
+    (machine.data / "join.pending").mkdir(parents=True)
+    machine.data.chmod(0o700)
+    return machine.join(plane.token())
+
+
+def no_space(plane: Plane) -> Ran:
+    """B08."""
+    machine = plane.machine()
+    with mounted(machine.data, "-o", "size=64k,mode=700"):
+        with (machine.data / "filler").open("wb") as file, pytest.raises(OSError):
+            while True:
+                file.write(b"x" * 4096)
+                file.flush()
+        return machine.join(plane.token())
+
+
+def read_only(plane: Plane) -> Ran:
+    """B10."""
+    machine = plane.machine()
+    with mounted(machine.data, "-o", "ro,mode=700"):
+        return machine.join(plane.token())
+
+
+def file_system(plane: Plane) -> Ran:
+    machine = plane.machine()
+    return commands.run(*machine.words("status"), "--data-dir", "/" + "x" * 300, env=machine.env)
+
+
+def locked(plane: Plane) -> Ran:
+    """The 45 s it waits go by on a faked clock that runs faster."""
+    machine = plane.machine()
+    machine.data.mkdir(mode=0o700)
+    holder = subprocess.Popen(["flock", str(machine.data), "cat"], stdin=subprocess.PIPE)
+    try:
+        while subprocess.run(["flock", "-n", str(machine.data), "true"], check=False).returncode == 0:
+            pass
+        env = machine.env | {"FAKETIME_DONT_RESET": "1"}
+        return commands.run(*machine.words("join"), stdin=b"x" * 20, env=env, prefix=["faketime", "-f", "+0 x60"])
+    finally:
+        holder.communicate(b"")
+
+
+def run_as_root(plane: Plane) -> Ran:
+    return unprivileged("bcd", "join", "--config", str(plane.config))
+
+
+def usage(plane: Plane) -> Ran:
+    return plane.machine().run("join", "--rol", "node")
+
+
+def positional(plane: Plane) -> Ran:
+    return plane.machine().run("join", plane.token())
+
+
+def no_argument(plane: Plane) -> Ran:
+    return plane.machine().run("status", "now")
+
+
+def no_command(plane: Plane) -> Ran:
+    return commands.run("bcd", "jion")
+
+
+def two_credentials(plane: Plane) -> Ran:
+    token = plane.home / "two.token"
+    token.write_text(plane.token())
+    token.chmod(0o600)
+    return plane.machine().run("join", "--token-file", str(token), env={"BCD_JOIN_TOKEN": plane.token()})
+
+
+def token_malformed(plane: Plane) -> Ran:
+    """B52."""
+    return plane.machine().join("not a token, nor long")
+
+
+def token_file(plane: Plane) -> Ran:
+    token = plane.home / "loose.token"
+    token.write_text(plane.token())
+    token.chmod(0o644)
+    return plane.machine().run("join", "--token-file", str(token))
+
+
+def no_token(plane: Plane) -> Ran:
+    return plane.machine().run("join", stdin=subprocess.DEVNULL)
+
+
+def reset_needs_yes(plane: Plane) -> Ran:
+    return joined(plane).run("join", "--reset")
+
+
+def no_config(plane: Plane) -> Ran:
+    return commands.run("bcd-fakehw", "status", "--config", str(plane.home / "none.toml"))
+
+
+def config_syntax(plane: Plane) -> Ran:
+    (plane.home / "broken.toml").write_text("data_dir = \n")
+    return commands.run("bcd-fakehw", "status", "--config", str(plane.home / "broken.toml"))
+
+
+def config_key(plane: Plane) -> Ran:
+    return with_config(plane, "typo", serving_ca_spki_pin='"sha256:abc"').run("status")
+
+
+def encryption_key(plane: Plane) -> Ran:
+    machine = with_config(plane, "jwk")
+    (machine.plane.config.parent / "join-encryption.jwk").write_text("{}")
+    return machine.join(plane.token())
+
+
+def encryption_pin(plane: Plane) -> Ran:
+    return with_config(plane, "enc", join_encryption_key_pin=f'"{OTHER_PIN}"').join(plane.token())
+
+
+def serving_pin(plane: Plane) -> Ran:
+    """B55."""
+    return with_config(plane, "serving", serving_ca_spki_pin=f'"{OTHER_PIN}"').join(plane.token())
+
+
+def signing_pin(plane: Plane) -> Ran:
+    return with_config(plane, "signing", join_signing_key_pin=f'"{OTHER_PIN}"').join(plane.token())
+
+
+def foreign_journal(plane: Plane) -> Ran:
+    machine = joined(plane)
+    with sqlite3.connect(machine.data / "journal.db") as journal:
+        journal.execute("CREATE TABLE meta (node_id TEXT, journal_id TEXT, server_time TEXT)")
+        journal.execute("INSERT INTO meta VALUES ('n-another', 'j', NULL)")
+    journal.close()
+    (machine.data / "journal.db").chmod(0o600)
+    return machine.run("status")
+
+
+def join_refused(plane: Plane) -> Ran:
+    token = plane.token()
+    assert plane.machine().join(token).status == 0
+    return plane.machine().join(token)
+
+
+def other_node(plane: Plane) -> Ran:
+    return joined(plane).run("join", "--node-id", "another")
+
+
+def gave_up(plane: Plane) -> Ran:
+    with scripted(plane, "busy", scripted_server.pushback("0")) as machine:
+        return machine.join(plane.token())
+
+
+def no_retry(plane: Plane) -> Ran:
+    with scripted(plane, "enough", scripted_server.pushback("-1")) as machine:
+        return machine.join(plane.token())
+
+
+def bad_answer(plane: Plane) -> Ran:
+    """A statement under the pinned key, about somebody else's request."""
+    answer = scripted_server.pb.JoinReply()
+    answer.issued.ParseFromString(pki.join_response())
+    with scripted(plane, "wrong", lambda _request, _context: answer) as machine:
+        config = machine.plane.config
+        config.write_text(
+            re.sub(r"(?m)^join_signing_key_pin = .*$", f'join_signing_key_pin = "{pki.PINS}"', config.read_text())
+        )
+        return machine.join(plane.token())
+
+
+def pending_unreadable(plane: Plane) -> Ran:
+    machine = plane.machine()
+    machine.data.mkdir(mode=0o700)
+    (machine.data / "join.pending").write_text("{")
+    return machine.join(plane.token())
+
+
+def _waiting(plane: Plane, machine: Machine) -> "subprocess.Popen[bytes]":
+    """A join that waits for approval."""
+    process = machine.start("join")
+    assert process.stdin is not None
+    process.stdin.write(plane.token("--require-approval").encode() + b"\n")
+    process.stdin.close()
+    assert process.stderr is not None
+    assert b"waiting for approval" in process.stderr.readline()
+    return process
+
+
+def pending_other(plane: Plane) -> Ran:
+    machine = plane.machine()
+    process = _waiting(plane, machine)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    return machine.run("join", "--role", "site")
+
+
+def interrupted(plane: Plane) -> Ran:
+    process = _waiting(plane, plane.machine())
+    process.send_signal(signal.SIGINT)
+    status = process.wait(20)
+    with process.stdout, process.stderr:
+        return Ran(status, process.stdout.read().decode(), process.stderr.read().decode())
+
+
+def internal(plane: Plane) -> Ran:
+    """A part of bcd that cannot be imported."""
+    folder = plane.home / "broken" / "cryptography"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ImportError('no such library')\n")
+    return commands.run("bcd", "status", env={"PYTHONPATH": str(folder.parent)})
+
+
+@dataclass(frozen=True)
+class Provoked:
+    """The exit status that goes with the message, and how to get it. `root`: only root can make the state."""
+
+    exit: int
+    act: Callable[[Plane], Ran]
+    root: bool = False
+
+
+PROVOKED = {
+    Message.NOT_JOINED: Provoked(75, not_joined),
+    Message.KEY_MISMATCH: Provoked(76, key_mismatch),
+    Message.IDENTITY_UNREADABLE: Provoked(76, identity_unreadable),
+    Message.EXPIRED: Provoked(0, expired),
+    Message.KEY_UNAVAILABLE: Provoked(75, key_unavailable),
+    Message.PERMISSION_DENIED: Provoked(77, permission_denied, root=True),
+    Message.NOT_A_DIRECTORY: Provoked(78, not_a_directory),
+    Message.DIRECTORY_LOOSE: Provoked(78, directory_loose),
+    Message.DIRECTORY_OWNER: Provoked(78, directory_owner, root=True),
+    Message.FILE_LOOSE: Provoked(78, file_loose),
+    Message.FILE_OWNER: Provoked(78, file_owner, root=True),
+    Message.NOT_A_FILE: Provoked(78, not_a_file),
+    Message.NO_SPACE: Provoked(75, no_space, root=True),
+    Message.READ_ONLY: Provoked(75, read_only, root=True),
+    Message.FILE_SYSTEM: Provoked(75, file_system),
+    Message.LOCKED: Provoked(75, locked),
+    Message.RUN_AS_ROOT: Provoked(77, run_as_root, root=True),
+    Message.USAGE: Provoked(2, usage),
+    Message.POSITIONAL: Provoked(2, positional),
+    Message.NO_ARGUMENT: Provoked(2, no_argument),
+    Message.NO_COMMAND: Provoked(2, no_command),
+    Message.TWO_CREDENTIALS: Provoked(2, two_credentials),
+    Message.TOKEN_MALFORMED: Provoked(2, token_malformed),
+    Message.TOKEN_FILE: Provoked(2, token_file),
+    Message.NO_TOKEN: Provoked(2, no_token),
+    Message.RESET_NEEDS_YES: Provoked(2, reset_needs_yes),
+    Message.NO_CONFIG: Provoked(78, no_config),
+    Message.CONFIG_SYNTAX: Provoked(78, config_syntax),
+    Message.CONFIG_KEY: Provoked(78, config_key),
+    Message.ENCRYPTION_KEY: Provoked(78, encryption_key),
+    Message.ENCRYPTION_PIN: Provoked(78, encryption_pin),
+    Message.SERVING_PIN: Provoked(78, serving_pin),
+    Message.SIGNING_PIN: Provoked(78, signing_pin),
+    Message.FOREIGN_JOURNAL: Provoked(78, foreign_journal),
+    Message.JOIN_REFUSED: Provoked(77, join_refused),
+    Message.OTHER_NODE: Provoked(77, other_node),
+    Message.GAVE_UP: Provoked(75, gave_up),
+    Message.NO_RETRY: Provoked(75, no_retry),
+    Message.BAD_ANSWER: Provoked(75, bad_answer),
+    Message.PENDING_UNREADABLE: Provoked(76, pending_unreadable),
+    Message.PENDING_OTHER: Provoked(78, pending_other),
+    Message.INTERRUPTED: Provoked(75, interrupted),
+    Message.INTERNAL: Provoked(70, internal),
+}
+
+
+def pattern(message: Message) -> "re.Pattern[str]":
+    """What the message looks like with its fields filled in."""
+    words = re.split(r"\{\w+\}", message.value)
+    return re.compile(".+?".join(re.escape(word) for word in words))
+
+
+def test_every_message_has_its_provocation() -> None:
+    assert set(PROVOKED) | WITH_THE_TPM == set(Message)
+
+
+@pytest.mark.parametrize("message", PROVOKED, ids=lambda message: message.name)
+def test_message(message: Message, plane: Plane) -> None:
+    """The last line on standard error is the documented message alone, and the exit status is its own."""
+    provoked = PROVOKED[message]
+    if provoked.root and os.geteuid() != 0:
+        pytest.skip("needs root to bring the state about")
+    done = provoked.act(plane)
+    assert pattern(message).fullmatch(done.last_error), done.err
+    assert done.status == provoked.exit
+    assert "Traceback" not in done.err
+    others = [m for m in PROVOKED if m is not message and pattern(m).fullmatch(done.last_error)]
+    assert all(len(pattern(m).pattern) < len(pattern(message).pattern) for m in others), (
+        "the text is this message's own"
+    )
