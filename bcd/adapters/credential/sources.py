@@ -127,7 +127,9 @@ class TokenFile:
         return ""
 
     def _wrong(self, why: str) -> Usage:
-        return Usage(Message.TOKEN_FILE, path=self._path, why=why)
+        # The token itself, typed where its file's name belongs, is not to be shown.
+        path = self._path if "bcjt_" not in self._path else "(a name like a token's)"
+        return Usage(Message.TOKEN_FILE, path=path, why=why.replace(self._path, path))
 
 
 class Taken:
