@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from bcd.adapters.keys.file import FileKeys
 from bcd.domain.lifecycle.join import Joined
-from bcd.domain.model.datadir import IDENTITY, JOURNAL, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
+from bcd.domain.model.datadir import IDENTITY, JOURNAL, JOURNAL_SIDE_FILES, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
 from bcd.domain.model.failures import Failure
 from bcd.domain.model.keys import KeyState
-from bcd.domain.model.loading import Loaded, NotJoined
+from bcd.domain.model.loading import Decision, Loaded, NotJoined
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
+from bcd.ports.journal import JournalOf
 from bcd.protocol.files import join_pending
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.pki import csr
@@ -33,6 +34,7 @@ class Previous:
 def judge_load(fs: Fs, path: str, sent: bytes | None) -> None:
     """`sent` is the request that had left the machine at the cut, or None."""
     found = joining.load(fs, path).look()
+    _judge_journal(fs, found)
     match found:
         case NotJoined():
             pending = _pending(fs)
@@ -90,6 +92,21 @@ def previous_of(names: Iterable[str], files: dict[str, bytes]) -> Previous:
 
 def request_of(plane: ControlPlane) -> bytes | None:
     return plane.sent[-1].pending.csr if plane.sent else None
+
+
+def judge_told(fs: Fs, path: str, joined: Joined, previous: Previous) -> None:
+    """After a cut once the join has said that it succeeded: all is there, and there is nothing left to be done."""
+    judge_end(fs, path, joined, None, previous)
+
+
+def _judge_journal(fs: Fs, found: Decision) -> None:
+    names = {entry.name for entry in fs.entries()}
+    if JOURNAL not in names and names & set(JOURNAL_SIDE_FILES):
+        # SQLite would play what is in them into the journal that is made there next.
+        raise Lost("a journal is gone and its side files are not")
+    owner = joining.JournalIn(fs).look()
+    if isinstance(found, Loaded) and isinstance(owner, JournalOf) and owner.owner not in (None, found.identity.node_id):
+        raise Lost("the identity lies beside another node's journal")
 
 
 def _pending(fs: Fs) -> bytes | None:

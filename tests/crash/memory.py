@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bcd.adapters.fs.local import LocalFs
+from bcd.domain.lifecycle.join import Joined
 from tests.crash.directories import PATH, previous
-from tests.crash.judge import Previous, judge_end, judge_load, request_of, second_join
+from tests.crash.judge import Previous, judge_end, judge_load, judge_told, request_of, second_join
 from tests.fakes import joining
 from tests.fakes.clock import ManualClock
 from tests.fakes.disk_changes import Mark
@@ -34,6 +35,7 @@ class Run:
 
     disk: MemoryDisk
     plane: ControlPlane
+    joined: Joined
     request: bytes
     previous: Previous
 
@@ -54,7 +56,7 @@ def run(before: dict[str, bytes] | None) -> Run:
     request = request_of(plane)
     assert request is not None
     judge_end(fs, PATH, joined, request, previous(before))
-    return Run(disk, plane, request, previous(before))
+    return Run(disk, plane, joined, request, previous(before))
 
 
 def plane_after(run: Run, sent: bytes | None, disk: MemoryDisk) -> ControlPlane:
@@ -70,10 +72,16 @@ def judge(run: Run, disk: MemoryDisk, sent: bytes | None) -> Run:
     fs = local(disk)
     judge_load(fs, PATH, sent)
     plane = plane_after(run, sent, disk)
-    second_join(fs, PATH, plane, sent, run.previous)
+    joined = second_join(fs, PATH, plane, sent, run.previous)
     request = sent if sent is not None else request_of(plane)
     assert request is not None
-    return Run(disk, plane, request, run.previous)
+    return Run(disk, plane, joined, request, run.previous)
+
+
+def judge_told_at_the_end(run: Run) -> None:
+    """What the join has said to be done is done, whatever the disk has not yet written."""
+    for found in run.disk.states_at(len(run.disk.trace)):
+        judge_told(local(found), PATH, run.joined, run.previous)
 
 
 def power_cuts(run: Run, first: int = 0) -> Iterator[tuple[int, MemoryDisk, bytes | None]]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.crash.directories import BEFORE
 from tests.crash.judge import Lost
-from tests.crash.memory import Run, judge, power_cuts, run
+from tests.crash.memory import Run, judge, judge_told_at_the_end, power_cuts, run
 from tests.fakes.memory_disk import MemoryDisk
 
 variants = pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
@@ -17,6 +17,12 @@ def test_after_every_power_cut_there_is_the_identity_or_the_request(before: dict
     judged = [_judged(whole, cut, disk, sent) for cut, disk, sent in power_cuts(whole)]
     # As many different disks as this are met, or the model has stopped to be pessimistic.
     assert len(judged) > 15
+
+
+@variants
+def test_what_a_join_has_said_is_on_the_disk(before: dict[str, bytes] | None) -> None:
+    """B06: success is not told before it is durable, down to the request that is needed no more."""
+    judge_told_at_the_end(run(before))
 
 
 @variants

@@ -28,7 +28,7 @@ class SyncParent:
     path: str
 
     def __str__(self) -> str:
-        return "fsync parent"
+        return f"fsync parent of {self.path}"
 
 
 @dataclass(frozen=True)
