@@ -110,7 +110,7 @@ class Refusals(Protocol):
     def get(self, refusal_id: RefusalId) -> Refusal | None: ...
 
     def latest(self, limit: int) -> Sequence[Refusal]:
-        """Newest first."""
+        """Newest first; of one instant, the one added last."""
         ...
 
     def count_since(self, at: datetime, source: str | None = None) -> int:

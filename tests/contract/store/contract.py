@@ -220,6 +220,17 @@ def lists_have_their_order(store: Store) -> None:
 
 
 @clause
+def refusals_of_one_instant_have_the_order_they_came_in(store: Store) -> None:
+    numbers = (7, 2, 9, 4)
+    for number in numbers:
+        changed(store, lambda r, n=number: r.refusals.add(rows.refusal(n, at=AT)))  # type: ignore[misc]
+    latest = store.read(lambda r: r.refusals.latest(10))
+    assert [row.id for row in latest] == [rows.refusal(n).id for n in reversed(numbers)]
+    changed(store, lambda r: r.refusals.trim(AT, 2))
+    assert [row.id for row in store.read(lambda r: r.refusals.latest(10))] == [row.id for row in latest[:2]]
+
+
+@clause
 def machines_without_a_name_are_never_one(store: Store) -> None:
     def work(r: Records) -> None:
         r.nodes.put(rows.node("n-a"))

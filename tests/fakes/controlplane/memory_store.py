@@ -126,13 +126,13 @@ class MemoryRefusals:
         return self.rows.get(refusal_id)
 
     def latest(self, limit: int) -> Sequence[Refusal]:
-        return sorted(self.rows.values(), key=lambda row: row.at, reverse=True)[:limit]
+        return sorted(reversed(self.rows.values()), key=lambda row: row.at, reverse=True)[:limit]
 
     def count_since(self, at: datetime, source: str | None = None) -> int:
         return sum(row.at >= at and source in {None, row.source} for row in self.rows.values())
 
     def trim(self, before: datetime, keep: int) -> int:
-        kept = {row.id: row for row in self.latest(keep) if row.at >= before}
+        kept = {row.id: row for row in reversed(self.latest(keep)) if row.at >= before}
         gone = len(self.rows) - len(kept)
         self.rows = kept
         return gone

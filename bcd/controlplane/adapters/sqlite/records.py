@@ -108,7 +108,7 @@ class SqliteRefusals(_Part):
         return _REFUSALS.one(self._c, "WHERE id = ?", refusal_id)
 
     def latest(self, limit: int) -> Sequence[Refusal]:
-        return _REFUSALS.many(self._c, "ORDER BY at DESC, id LIMIT ?", limit)
+        return _REFUSALS.many(self._c, "ORDER BY at DESC, rowid DESC LIMIT ?", limit)
 
     def count_since(self, at: datetime, source: str | None = None) -> int:
         query, values = "SELECT count(*) FROM refusals WHERE at >= ?", [to_cell(at)]
@@ -118,7 +118,7 @@ class SqliteRefusals(_Part):
 
     def trim(self, before: datetime, keep: int) -> int:
         old = self._c.execute("DELETE FROM refusals WHERE at < ?", (to_cell(before),)).rowcount
-        many = "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals ORDER BY at DESC, id LIMIT -1 OFFSET ?)"
+        many = "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)"
         return old + self._c.execute(many, (keep,)).rowcount
 
 
