@@ -10,7 +10,7 @@ from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.pb.bc.identity.v1 import join_pb2, statements_pb2
-from bcd.protocol.pki import certificates, csr, join_response, seal, statements, trust_bundle
+from bcd.protocol.pki import certificates, csr, issued, join_response, seal, statements, trust_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -36,13 +36,15 @@ def code(module: object) -> str:
 def test_the_checks_of_a_join_response_have_the_numbers_of_the_code() -> None:
     page = numbered(section("Checking a join response"))
     # Comments name them in order; "2. …; 3. …; 4. …" stand in one.
-    comments = [line for line in code(join_response).splitlines() if line.strip().startswith("# ")]
+    both = code(issued) + code(join_response)
+    comments = [line for line in both.splitlines() if line.strip().startswith("# ")]
     named = [int(n) for line in comments for n in re.findall(r"(?:# |; )(\d+)\. ", line)]
     assert page == named == list(range(1, 12))
 
 
 def test_each_number_the_code_refuses_with_is_on_the_page() -> None:
-    raised = {int(n) for n in re.findall(r"DoesNotVerify\((\d+),", code(join_response))}
+    refusals = r"(?:DoesNotVerify|open_bundle)\((\d+),"
+    raised = {int(n) for n in re.findall(refusals, code(issued) + code(join_response))}
     # 2 to 4 are the statement's own, told as 1 + its number.
     assert raised | {2, 3, 4} == set(numbered(section("Checking a join response")))
 
