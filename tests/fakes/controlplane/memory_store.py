@@ -126,7 +126,7 @@ class MemoryRefusals:
         return self.rows.get(refusal_id)
 
     def latest(self, limit: int) -> Sequence[Refusal]:
-        return sorted(reversed(self.rows.values()), key=lambda row: row.at, reverse=True)[:limit]
+        return sorted(self.rows.values(), key=lambda row: row.at)[::-1][:limit]
 
     def count_since(self, at: datetime, source: str | None = None) -> int:
         return sum(row.at >= at and source in {None, row.source} for row in self.rows.values())

@@ -478,7 +478,9 @@ def test_refusal_rows_are_capped(plane: MemoryControlPlane, source: Callable[[in
     ids = {plane.join(request, source(n)) for n in range(kept + 5)}
     assert len(ids) == kept + 5
     assert len(plane.refusals()) == kept
-    assert sum(row.event.kind.value == "join.refused" for row in plane.store.read(lambda r: r.audit.latest(2000))) == kept
+    assert (
+        sum(row.event.kind.value == "join.refused" for row in plane.store.read(lambda r: r.audit.latest(2000))) == kept
+    )
     plane.clock.pass_(hours=1, seconds=1)
     plane.join(request, "192.0.2.1")
     assert len(plane.refusals()) == kept + 1

@@ -1,0 +1,118 @@
+"""What crosses the admin socket, and what --json prints."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, get_type_hints
+
+import pytest
+
+from bcd.controlplane.adapters.admin import codec
+from bcd.controlplane.domain import admin, failures
+from bcd.controlplane.domain.failures import Failure
+from bcd.controlplane.domain.messages import Message
+
+AT = datetime(2026, 9, 26, 11, 42, 0, 120000, tzinfo=UTC)
+COMMANDS: list[admin.Command] = [
+    admin.CreateToken("lab", "node", "n-1", True, False, 60, 1),
+    admin.CreateToken("lab", "node", None, False, True, 60, 5),
+    admin.ListTokens(),
+    admin.RevokeToken("aaaaaaaaaa"),
+    admin.ListNodes(),
+    admin.ShowNode("n-1"),
+    admin.ListRefusals(5),
+    admin.ShowRefusal("00"),
+    admin.TailAudit(5, None),
+    admin.TailAudit(5, 7),
+    admin.ListApprovals(),
+    admin.DecideApproval("a-1", True),
+]
+CLAIMS = admin.ClaimsView("u", "p", "b", "c", ("m1", "m2"), (), "hôst", "")
+NODE = admin.NodeView("n-1", "lab", "node", "spiffe://…", 2, "h", "0.1", "t", AT, AT, None)
+RESULTS: dict[type, Any] = {
+    admin.NewToken: admin.NewToken("bcjt_…", "aaaaaaaaaa", AT),
+    admin.TokenView: admin.TokenView("t", "lab", "node", None, True, False, "usable", 1, 0, AT, AT, None),
+    admin.NodeView: NODE,
+    admin.NodeDetail: admin.NodeDetail(NODE, CLAIMS, (admin.CertificateView("0a", 1, "issued", "pin", AT, AT),)),
+    admin.RefusalView: admin.RefusalView("00", AT, "r", "d", "w", "s", "a", "t", CLAIMS),
+    admin.EventView: admin.EventView(1, AT, "operator", "node.joined", {"a": "x", "n": 3, "yes": True}),
+    admin.ApprovalView: admin.ApprovalView(
+        "a", "pending", AT, None, "t", "lab", "node", None, False, "pin", "s", "0.1", CLAIMS
+    ),
+}
+
+
+def test_every_command_is_tried_here() -> None:
+    assert {type(command) for command in COMMANDS} == set(codec.RESULTS)
+    assert set(codec.RESULTS) == set(admin.Command.__args__)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_a_command_arrives_as_it_was_sent(command: admin.Command) -> None:
+    assert codec.decode_command(codec.encode_command(command)) == command
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_a_result_arrives_as_it_was_sent(command: admin.Command) -> None:
+    hint = codec.RESULTS[type(command)]
+    result = RESULTS[hint] if hint in RESULTS else (RESULTS[hint.__args__[0]],) * 2
+    line = codec.encode_result(result)
+    assert line.count(b"\n") == 1
+    assert codec.decode_answer(command, line) == result
+
+
+@pytest.mark.parametrize("kind", [failures.Usage, failures.NotPermitted, failures.TryLater, failures.FixDirectory])
+def test_a_failure_arrives_as_it_was_raised(kind: type[Failure]) -> None:
+    line = codec.encode_failure(kind(Message.NO_SUCH_NODE, id="n-1"))
+    with pytest.raises(kind) as caught:
+        codec.decode_answer(admin.ListNodes(), line)
+    assert str(caught.value) == "no node n-1: see bcd-controlplane nodes list"
+    assert caught.value.exit == kind.exit
+
+
+def test_json_has_camel_case_names_and_utc_times() -> None:
+    value = codec.to_json(RESULTS[admin.ApprovalView])
+    assert value["tokenId"] == "t"
+    assert value["asked"] == "2026-09-26T11:42:00.12Z"
+    assert value["claims"]["gpuUuids"] == []
+    assert value["nodeId"] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"command": "Nothing"}',
+        b'{"command": "ShowNode"}',
+        b'{"command": "ShowNode", "with": {"id": 5}}',
+        b'{"command": "TailAudit", "with": {"limit": true, "after": null}}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+    ids=lambda line: repr(line[:40]),
+)
+def test_what_is_not_a_command_is_malformed(line: bytes) -> None:
+    with pytest.raises(codec.Malformed):
+        codec.decode_command(line)
+
+
+def test_an_answer_of_another_shape_is_malformed() -> None:
+    for answer in ({"result": {}}, {"result": [{}]}, {"failure": "Nothing"}, {"failure": "Usage", "message": "NO"}):
+        with pytest.raises(codec.Malformed):
+            codec.decode_answer(admin.ListTokens(), json.dumps(answer).encode())
+
+
+@pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
+def test_every_field_of_a_view_can_cross(kind: type) -> None:
+    hints = get_type_hints(kind)
+    assert {field.name for field in fields(kind)} == set(hints)
+
+
+def test_every_message_can_be_formatted_from_its_fields_as_texts() -> None:
+    for message in Message:
+        names = {part.split("}")[0] for part in message.value.split("{")[1:]}
+        assert str(failures.Internal(message, **dict.fromkeys(names, "x")))
