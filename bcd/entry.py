@@ -26,12 +26,19 @@ def _run(program: str, module: str) -> int:
         import sys
         from importlib import import_module
 
+        _open_standard_streams()
         # Imports make a great many objects and no garbage: looking for it is a tenth of a command's time.
         gc.disable()
         main = import_module(module).main
         gc.enable()
         status = int(main(sys.argv[1:]))
-        sys.stdout.flush()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # A full disk, or a terminal that is gone. No defect of ours, and what was to be done is done.
+            return _end(f"{program}: cannot write the result to standard output: {error.strerror}", status or 75)
         sys.stderr.flush()
         # Everything durable is on the disk by now. Taking the interpreter apart costs time, and has hung on a gRPC
         # channel before.
@@ -45,6 +52,26 @@ def _run(program: str, module: str) -> int:
         return end.code if isinstance(end.code, int) else internal
     except BaseException as error:  # noqa: BLE001 - the outermost line: whatever it is, it is not "revoked"
         return _end(f"{program}: internal error ({_named(error)}): please report it; nothing was deleted", internal)
+
+
+def _open_standard_streams() -> None:
+    """Standard streams that a supervisor left closed lead nowhere from now on. Otherwise the next file opened, an
+    identity's, would get the number, and what is printed would be written into it."""
+    import io
+    import os
+    import sys
+
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free number is what an open gets.
+            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # With PYTHONUNBUFFERED a print would fail in the middle of a command, not at its end.
+        sys.stdout.reconfigure(write_through=False)
 
 
 def _named(error: BaseException) -> str:

@@ -98,17 +98,19 @@ class Look:
         if directory is None:
             return ()
         found = datadir.faults(directory, self.fs.entries(), self.owner_uid)
-        return tuple(self._told(fault) for fault in found)
+        return tuple(told(fault, self.path) for fault in found)
 
-    def _told(self, fault: Fault) -> Failure:
-        path = f"{self.path}/{fault.name}" if fault.name else self.path
-        if fault.want_uid is None:
-            message = Message.FILE_LOOSE if fault.name else Message.DIRECTORY_LOOSE
-            return FixConfiguration(message, path=path, mode=f"{fault.mode:04o}")
-        owner, want = _user(fault.uid), _user(fault.want_uid)
-        if fault.name:
-            return FixConfiguration(Message.FILE_OWNER, name=fault.name, owner=owner, want=want, path=path)
-        return FixConfiguration(Message.DIRECTORY_OWNER, owner=owner, want=want, path=path)
+
+def told(fault: Fault, directory: str) -> Failure:
+    """The documented failure for `fault` in the data directory whose path is given."""
+    path = f"{directory}/{fault.name}" if fault.name else directory
+    if fault.want_uid is None:
+        message = Message.FILE_LOOSE if fault.name else Message.DIRECTORY_LOOSE
+        return FixConfiguration(message, path=path, mode=f"{fault.mode:04o}")
+    owner, want = _user(fault.uid), _user(fault.want_uid)
+    if fault.name:
+        return FixConfiguration(Message.FILE_OWNER, name=fault.name, owner=owner, want=want, path=path)
+    return FixConfiguration(Message.DIRECTORY_OWNER, owner=owner, want=want, path=path)
 
 
 def _user(uid: int) -> str:

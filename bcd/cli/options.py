@@ -1,12 +1,16 @@
 """Command lines, parsed so that nothing a person typed is ever shown again: it might be a token."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
 from bcd.domain.model.failures import Message, Usage
 from bcd.domain.model.names import MalformedName, NodeId, Role, node_id, role
 from bcd.protocol.files.config import DEFAULT_PATH
+
+# A control plane's join token wherever it stands in a word. A path that is none is shown in messages, as paths are.
+_JOIN_TOKEN = re.compile(r"bcjt_[a-z2-7]{10}_")
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,18 +33,25 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The options in `argv`; Usage for anything else, a positional argument above all."""
+        if any(_JOIN_TOKEN.search(word) for word in argv):
+            # As an option's value too: --config and --token-file would show it as the file that is not there.
+            raise self._no_argument()
         options, rest = self.parse_known_args(list(argv))
         if any(not word.startswith("-") or word == "--" for word in rest):
-            message = Message.POSITIONAL if self.command == "join" else Message.NO_ARGUMENT
-            raise Usage(message, command=self.command)
+            raise self._no_argument()
         if rest:
-            known = [option for action in self._actions for option in action.option_strings]
+            shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
+            known = [option for action in shown for option in action.option_strings]
             import difflib
 
             close = difflib.get_close_matches(rest[0].split("=")[0], known, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise Usage(Message.USAGE, command=self.command, what=f"unknown option{hint}")
         return options
+
+    def _no_argument(self) -> Usage:
+        message = Message.POSITIONAL if self.command == "join" else Message.NO_ARGUMENT
+        return Usage(message, command=self.command)
 
 
 def add_config(parser: Parser) -> None:

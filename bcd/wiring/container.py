@@ -104,4 +104,5 @@ class Node(containers.DeclarativeContainer):
         entropy=entropy,
         events=events,
         version=bcd.__version__,
+        check_directory=providers.Callable(node.check_directory, config).provider,
     )

@@ -8,7 +8,9 @@ from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
+from bcd.app.look import told
 from bcd.domain.lifecycle.load import Load
+from bcd.domain.model import datadir
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.ports.events import Events
 from bcd.protocol.files.config import Config
@@ -33,6 +35,15 @@ def owner(config: Config) -> Owner | None:
 def data_directory(config: Config) -> LocalFs:
     # Only root can give files away, and only root's files need it.
     return LocalFs(config.data_dir, SystemClock(), owner(config) if os.geteuid() == 0 else None)
+
+
+def check_directory(config: Config) -> None:
+    """FixConfiguration when the data directory is there and is not what decision 11 wants of it."""
+    directory = data_directory(config).look()
+    to_be = owner(config)
+    uid = to_be.uid if to_be is not None and os.geteuid() == 0 else os.geteuid()
+    for fault in datadir.faults(directory, (), uid) if directory is not None else ():
+        raise told(fault, config.data_dir)
 
 
 def record_directory(config: Config) -> LocalFs | None:

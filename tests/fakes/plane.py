@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,10 @@ class Plane:
         return self.home / "plane"
 
     @property
+    def log(self) -> Path:
+        return self.home / "serve.log"
+
+    @property
     def config(self) -> Path:
         return self.home / "etc" / "config.toml"
 
@@ -42,12 +46,17 @@ class Plane:
         self.admin("init", "--trust-domain", "example.test", "--host", "127.0.0.1", *words)
 
     def serve(self) -> None:
-        self.server = commands.start("bcd-controlplane", "serve", "--dir", str(self.directory), *self.serve_words)
+        words = commands.command(("bcd-controlplane", "serve", "--dir", str(self.directory), *self.serve_words))
+        # Into a file: a server whose log nobody reads would stop at a full pipe.
+        with self.log.open("ab") as log:
+            self.server = subprocess.Popen(
+                words, env=commands.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+            )
         assert self.server.stdout is not None
         ready = self.server.stdout.readline()
         if not ready.startswith(b"ready"):
-            _, err = self.server.communicate(timeout=10)
-            raise AssertionError(f"the control plane did not start: {err.decode()}")
+            self.server.communicate(timeout=10)
+            raise AssertionError(f"the control plane did not start: {self.log.read_text()}")
 
     def node_config(self) -> None:
         self.admin("node-config", "--out", str(self.config.parent))
@@ -66,9 +75,20 @@ class Plane:
     def json(self, *words: str) -> object:
         return json.loads(self.admin(*words, "--json").out)
 
-    def machine(self, name: str = "") -> "Machine":
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The server takes connections and answers nothing."""
+        assert self.server is not None
+        self.server.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.server.send_signal(signal.SIGCONT)
+
+    def machine(self, name: str = "", program: str = "bcd-fakehw") -> "Machine":
+        """A machine of its own; with program `bcd` the one the test runs on, which needs a token with reclaim."""
         self.machines += 1
-        return Machine(self, name or f"node-{self.machines}")
+        return Machine(self, name or f"node-{self.machines}", program)
 
 
 @dataclass(frozen=True)
@@ -77,6 +97,7 @@ class Machine:
 
     plane: Plane
     name: str
+    program: str = "bcd-fakehw"
 
     @property
     def data(self) -> Path:
@@ -92,16 +113,34 @@ class Machine:
 
     def words(self, command: str, *words: str) -> tuple[str, ...]:
         where = ("--config", str(self.plane.config), "--data-dir", str(self.data))
-        return ("bcd-fakehw", command, *where, *words)
+        return (self.program, command, *where, *words)
 
-    def run(self, command: str, *words: str, stdin: bytes | int = b"", env: dict[str, str] | None = None) -> Ran:
-        return commands.run(*self.words(command, *words), stdin=stdin, env=self.env | (env or {}))
+    def run(
+        self,
+        command: str,
+        *words: str,
+        stdin: bytes | int = b"",
+        env: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> Ran:
+        return commands.run(*self.words(command, *words), stdin=stdin, env=self.env | (env or {}), prefix=prefix)
 
     def join(self, token: str = "", *words: str) -> Ran:
         return self.run("join", *words, stdin=f"{token}\n".encode() if token else b"")
 
-    def start(self, command: str, *words: str, env: dict[str, str] | None = None) -> "subprocess.Popen[bytes]":
-        return commands.start(*self.words(command, *words), env=self.env | (env or {}))
+    def start(
+        self, command: str, *words: str, env: dict[str, str] | None = None, prefix: Sequence[str] = ()
+    ) -> "subprocess.Popen[bytes]":
+        return commands.start(*self.words(command, *words), env=self.env | (env or {}), prefix=prefix)
+
+    def start_join(self, token: str, *words: str, prefix: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+        """A join under way, with `token` on its standard input."""
+        process = self.start("join", *words, prefix=prefix)
+        assert process.stdin is not None
+        process.stdin.write(f"{token}\n".encode())
+        process.stdin.close()
+        process.stdin = None
+        return process
 
     def files(self) -> dict[str, bytes]:
         """Every file in the data directory and what it holds."""

@@ -14,8 +14,8 @@ def read_encryption_key(path: str, pins: Pins) -> seal.Recipient:
     try:
         recipient = seal.decode_recipient(files.read(path))
     except OSError as error:
-        missing = FixConfiguration(Message.ENCRYPTION_KEY, path=path, why="no such file")
-        raise files.failure(error, path, missing) from None
+        unreadable = FixConfiguration(Message.ENCRYPTION_KEY, path=path, why=files.words(error))
+        raise files.failure(error, path, unreadable) from None
     except seal.MalformedJwk as error:
         raise FixConfiguration(Message.ENCRYPTION_KEY, path=path, why=error) from None
     if not pins.match(recipient.spki):

@@ -13,7 +13,15 @@ def read_config(path: str) -> bytes:
     try:
         return read(path)
     except OSError as error:
-        raise failure(error, path, FixConfiguration(Message.NO_CONFIG, path=path)) from None
+        raise failure(error, path, _no_config(error, path)) from None
+
+
+def _no_config(error: OSError, path: str) -> Failure:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return FixConfiguration(Message.NO_CONFIG, path=path)
+    is_directory = error.errno == errno.EISDIR
+    why = "is a directory: name the file in it with --config" if is_directory else words(error)
+    return FixConfiguration(Message.CONFIG_SYNTAX, path=path, why=why)
 
 
 def read_serving_ca(path: str) -> bytes | None:
@@ -36,12 +44,12 @@ def read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def failure(error: OSError, path: str, missing: Failure) -> Failure:
-    """What `error` means to an operator; `missing` when there is no such file."""
-    match error.errno:
-        case errno.ENOENT | errno.ENOTDIR:
-            return missing
-        case errno.EACCES | errno.EPERM:
-            return Refused(Message.PERMISSION_DENIED, path=path)
-        case _:
-            return FixConfiguration(Message.CONFIG_SYNTAX, path=path, why=(error.strerror or "cannot read").lower())
+def failure(error: OSError, path: str, otherwise: Failure) -> Failure:
+    """What `error` means to an operator; `otherwise` when it is not about permission."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Refused(Message.PERMISSION_DENIED, path=path)
+    return otherwise
+
+
+def words(error: OSError) -> str:
+    return (error.strerror or "cannot be read").lower()

@@ -26,9 +26,11 @@ class StandardInput:
 
     def take(self) -> JoinToken:
         try:
-            if os.isatty(self._descriptor):
-                sys.stderr.write("bcd join: waiting for the join token on this terminal (it is not shown)\n")
-            with _no_echo(self._descriptor):
+            with _no_echo(self._descriptor) as terminal:
+                # Only now: whoever answers at once is not to see the token either.
+                if terminal:
+                    sys.stderr.write("bcd join: waiting for the join token on this terminal (it is not shown)\n")
+                    sys.stderr.flush()
                 line = self._line()
         except OSError:
             # Standard input is closed, as under some supervisors.
@@ -158,10 +160,10 @@ def _words(error: OSError) -> str:
 
 
 @contextmanager
-def _no_echo(descriptor: int) -> Iterator[None]:
-    """A token typed or pasted on a terminal does not stay on the screen."""
+def _no_echo(descriptor: int) -> Iterator[bool]:
+    """A token typed or pasted on a terminal does not stay on the screen. Yields whether it is one."""
     if not os.isatty(descriptor):
-        yield
+        yield False
         return
     import termios
 
@@ -170,6 +172,6 @@ def _no_echo(descriptor: int) -> Iterator[None]:
     quiet[3] &= ~termios.ECHO
     termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
     try:
-        yield
+        yield True
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

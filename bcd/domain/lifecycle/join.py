@@ -59,7 +59,8 @@ class Joined:
 @dataclass(frozen=True)
 class Join:
     """`fs` is the data directory; `record` the helper's, or None without `[helper]`. `recipient` reads the sealing key
-    when a token is to be sealed, and not before."""
+    when a token is to be sealed, and not before. `check_directory` raises FixConfiguration for a data directory that
+    others can get into: no key is to be born there."""
 
     fs: Fs
     path: str
@@ -77,6 +78,7 @@ class Join:
     entropy: Entropy
     events: Events
     version: str
+    check_directory: Callable[[], None] = lambda: None
 
     def __call__(self, wanted: Wanted) -> Joined:
         """The identity of this machine, there already or new and durable. Any Failure leaves what was on disk."""
@@ -86,6 +88,7 @@ class Join:
                     pass
                 case Loaded(identity, kind):
                     return self._already(identity, kind, wanted)
+            self.check_directory()
             pending = self._resume(wanted) or self._begin(wanted)
             key = self._key_of(pending)
             response = self._ask(pending, key)

@@ -38,7 +38,10 @@ class Message(Enum):
     KEY_UNAVAILABLE = "the node key is in the TPM, which is unavailable: {why}; nothing was changed"
     PERMISSION_DENIED = "permission denied: {path}: run it as root"
     # The data directory
-    NOT_A_DIRECTORY = "not a directory: {path}: set data_dir in config.toml, or move it out of the way"
+    NOT_A_DIRECTORY = (
+        "not a directory: {path} (a file, or a symbolic link): name the directory itself in config.toml, "
+        "or move this out of the way"
+    )
     DIRECTORY_LOOSE = "the data directory {path} has mode {mode}, want 0700: chmod 0700 {path}"
     DIRECTORY_OWNER = "the data directory {path} belongs to {owner}, want {want}: chown {want} {path}"
     FILE_LOOSE = "{path} has mode {mode}, want 0600: chmod 0600 {path}"
@@ -101,7 +104,11 @@ class Message(Enum):
         "a join is under way with another {what} ({have}, not {want}): run bcd join as before, "
         "or give it up with bcd join --reset --yes"
     )
-    INTERRUPTED = "interrupted; run bcd join again: it goes on with the same request"
+    INTERRUPTED = "interrupted; run bcd join again: it goes on where it stopped"
+    # Running
+    REVOKED = "agent: this node's certificate was revoked"
+    ANOTHER_LEAF = "identity changed on disk while this one was revoked: start bcd node again"
+    SECOND_NODE = "{path} is served by {holder}: stop that bcd node first"
     # Anything else
     INTERNAL = "{program}: internal error ({what}): please report it; nothing was deleted"
 
@@ -135,6 +142,12 @@ class TryLater(Failure):
 
 class NotJoined(TryLater):
     """There is no identity yet."""
+
+
+class IdentityDead(Failure):
+    """The control plane revoked this identity; only joining again brings the machine back."""
+
+    exit = Exit.DEAD
 
 
 class MustJoinAgain(Failure):
