@@ -7,14 +7,12 @@ from typing import Any
 
 from bcd.controlplane.adapters.admin.client import Client
 from bcd.controlplane.adapters.files.directory import STORE, Directory
-from bcd.controlplane.adapters.sqlite.store import NotAStore
 from bcd.controlplane.cli import show
 from bcd.controlplane.cli.render import print_json, print_json_line
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.failures import FixDirectory
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Store
-from bcd.controlplane.wiring.container import Container
 
 # How often `audit tail --follow` asks, in seconds.
 FOLLOW_S = 0.5
@@ -44,13 +42,17 @@ def client(path: str) -> Client:
     return Client(directory, run, close)
 
 
+def _ask(path: str, command: admin.Command) -> Any:
+    ask = client(path)
+    try:
+        return ask(command)
+    finally:
+        ask.close()
+
+
 def _asks(make: Callable[[Namespace], admin.Command], text: Callable[[Any], None]) -> Callable[[Namespace], int]:
     def run(arguments: Namespace) -> int:
-        ask = client(arguments.dir)
-        try:
-            result = ask(make(arguments))
-        finally:
-            ask.close()
+        result = _ask(arguments.dir, make(arguments))
         if arguments.json:
             print_json(result)
         else:
@@ -73,28 +75,23 @@ def _create(arguments: Namespace) -> admin.Command:
 
 
 def _tail(arguments: Namespace) -> int:
-    """With --follow a line an event; it survives the server's restart."""
+    """With --follow a line an event, until Ctrl-C; it outlives the server it asks."""
+    if not arguments.follow:
+        return _TAIL(arguments)
     text = print_json_line if arguments.json else show.event
-    after: int | None = None
-    while True:
-        ask = client(arguments.dir)
-        try:
-            found: Any = ask(admin.TailAudit(arguments.limit, after))
-        finally:
-            ask.close()
-        if arguments.json and not arguments.follow:
-            print_json(found)
-            return 0
-        for event in found:
-            text(event)
-            after = event.seq
-        if not arguments.follow:
-            return 0
-        if after is None:
-            after = 0
-        if not found:
+    place: int | None = None
+    try:
+        while True:
+            found = _ask(arguments.dir, admin.TailAudit(arguments.limit, place))
+            for event in found:
+                text(event)
+            place = found[-1].seq if found else place or 0
             time.sleep(FOLLOW_S)
+    except KeyboardInterrupt:
+        return 0
 
+
+_TAIL = _asks(lambda a: admin.TailAudit(a.limit, None), show.events)
 
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "token-create": _asks(_create, show.new_token),

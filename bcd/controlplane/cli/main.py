@@ -8,9 +8,7 @@ from collections.abc import Callable
 from bcd.controlplane.cli.arguments import parser
 from bcd.controlplane.domain.failures import Failure, FixDirectory, Internal
 from bcd.controlplane.domain.messages import Message
-
-# What a shell calls a command that Ctrl-C ended: 128 + SIGINT.
-INTERRUPTED = 130
+from bcd.domain.model.failures import Exit
 
 
 def main(argv: list[str]) -> int:
@@ -28,7 +26,8 @@ def main(argv: list[str]) -> int:
     except Failure as failure:
         return _ended(failure)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        # Quiet: whoever pressed it knows.
+        return Exit.TRY_LATER
     except BrokenPipeError:
         # `bcd-controlplane nodes list | head`: the reader has what it wants.
         _write_no_more()
@@ -52,14 +51,21 @@ def _ended(failure: Failure) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """Imports what the command needs when it is run: asking for a list does not load gRPC."""
-    from bcd.controlplane.cli import ask, init, node_config
-
     if name == "serve":
+        from bcd.controlplane.adapters.grpc import process
+
+        process.prepare()
         from bcd.controlplane.cli import serve
 
         return serve.serve
     if name == "init":
+        from bcd.controlplane.cli import init
+
         return init.init
     if name == "node-config":
+        from bcd.controlplane.cli import node_config
+
         return node_config.node_config
+    from bcd.controlplane.cli import ask
+
     return ask.COMMANDS[name]

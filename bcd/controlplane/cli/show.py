@@ -128,6 +128,11 @@ def approval(a: ApprovalView) -> None:
     )
 
 
+def events(rows: tuple[EventView, ...]) -> None:
+    for row in rows:
+        event(row)
+
+
 def event(e: EventView) -> None:
     words = " ".join(f"{name}={_word(value)}" for name, value in e.detail.items() if value != "")
     print(f"{e.seq:>6}  {time(e.at)}  {e.kind:<16} {e.actor}  {words}".rstrip(), flush=True)

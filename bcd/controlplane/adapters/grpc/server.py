@@ -1,11 +1,4 @@
-"""The join port: TLS 1.3 with a server certificate, grpc.aio."""
-
-import os
-
-# gRPC's C core reads both once. Its own error lines would stand beside the documented message; and a single TLS 1.2
-# suite for RSA keys, which no P-256 certificate can serve, leaves TLS 1.3 alone, for which Python has no other switch.
-os.environ["GRPC_VERBOSITY"] = "NONE"
-os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES128-GCM-SHA256"
+"""A listening port of grpc.aio: TLS with a server certificate; `process.prepare` makes it TLS 1.3 alone."""
 
 from collections.abc import Callable
 

@@ -118,7 +118,9 @@ class SqliteRefusals(_Part):
 
     def trim(self, before: datetime, keep: int) -> int:
         old = self._c.execute("DELETE FROM refusals WHERE at < ?", (to_cell(before),)).rowcount
-        many = "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)"
+        many = (
+            "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)"
+        )
         return old + self._c.execute(many, (keep,)).rowcount
 
 

@@ -1,0 +1,310 @@
+"""Every message of bcd-controlplane, printed by a real process from a real state.
+
+A message counts when it is in this table, which is complete or the suite fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bcd.controlplane.domain.messages import Message
+from tests.fakes import commands
+from tests.fakes.commands import Ran
+from tests.fakes.controlplane.machine import Machine, Site
+from tests.fakes.plane import Plane
+
+NOBODY = 65534
+# The patience of a command, 10 s, goes by in a sixtieth of it.
+HURRIED = ("faketime", "-f", "+0 x60")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`served` is a control plane that runs; `still` one that does not, to be copied and spoiled."""
+
+    served: Plane
+    still: Path
+    home: Path
+
+    def copy(self, name: str) -> Path:
+        where = self.home / name
+        shutil.copytree(self.still, where)
+        return where
+
+    def new(self, name: str) -> Path:
+        where = self.home / name
+        where.mkdir(mode=0o700)
+        return where
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    home = tmp_path_factory.mktemp("messages")
+    served = Plane(home / "served")
+    served.home.mkdir()
+    served.init()
+    still = home / "still"
+    shutil.copytree(served.directory, still)
+    served.serve()
+    served.node_config()
+    try:
+        yield Scene(served, still, home)
+    finally:
+        served.stop()
+
+
+def run(*words: str, prefix: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Ran:
+    return commands.run("bcd-controlplane", *words, prefix=prefix, env=env)
+
+
+def init(where: Path | str, **how: tuple[str, ...]) -> Ran:
+    return run("init", "--dir", str(where), "--trust-domain", "example.test", **how)
+
+
+def tokens(where: Path, **how: tuple[str, ...]) -> Ran:
+    return run("token", "list", "--dir", str(where), **how)
+
+
+@contextmanager
+def locked(where: Path) -> Iterator[None]:
+    holder = subprocess.Popen(["flock", str(where), "sh", "-c", "echo held; cat"], stdin=-1, stdout=-1)
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    try:
+        yield
+    finally:
+        holder.communicate(b"")
+
+
+# ---- how each comes about
+
+
+def usage(scene: Scene) -> Ran:
+    return run("serve", "--dir", str(scene.still), "--gateway", "127.0.0.1:0")
+
+
+def no_directory(scene: Scene) -> Ran:
+    return tokens(scene.home / "none")
+
+
+def not_a_directory(scene: Scene) -> Ran:
+    (scene.home / "file").write_text("")
+    return tokens(scene.home / "file")
+
+
+def not_initialized(scene: Scene) -> Ran:
+    return tokens(scene.new("empty"))
+
+
+def already_initialized(scene: Scene) -> Ran:
+    return init(scene.still)
+
+
+def not_empty(scene: Scene) -> Ran:
+    (scene.new("full") / "thesis.tex").write_text("")
+    return init(scene.home / "full")
+
+
+def directory_loose(scene: Scene) -> Ran:
+    scene.copy("loose").chmod(0o750)
+    return tokens(scene.home / "loose")
+
+
+def directory_owner(scene: Scene) -> Ran:
+    """Another user's directory: one given away, or for others than root the root directory."""
+    if os.geteuid() != 0:
+        return tokens(Path("/"))
+    os.chown(scene.copy("theirs"), NOBODY, NOBODY)
+    return tokens(scene.home / "theirs")
+
+
+def locked_out(scene: Scene) -> Ran:
+    with locked(scene.copy("held")):
+        return tokens(scene.home / "held", prefix=HURRIED)
+
+
+def served_already(scene: Scene) -> Ran:
+    return run("serve", "--dir", str(scene.served.directory))
+
+
+def file_broken(scene: Scene) -> Ran:
+    (scene.copy("nokey") / "issuing-ca.key").unlink()
+    return run("serve", "--dir", str(scene.home / "nokey"), "--join", "127.0.0.1:0")
+
+
+def store_broken(scene: Scene) -> Ran:
+    (scene.copy("nostore") / "store.db").write_bytes(b"not a database" * 1000)
+    return tokens(scene.home / "nostore")
+
+
+def config_key(scene: Scene) -> Ran:
+    file = scene.copy("typo") / "controlplane.toml"
+    file.write_text(file.read_text().replace("leaf_lifetime", "leaf_life"))
+    return tokens(scene.home / "typo")
+
+
+def permission_denied(scene: Scene) -> Ran:
+    """Nobody may make a directory there, root included."""
+    return init("/sys/bcd-controlplane")
+
+
+def no_space(scene: Scene) -> Ran:
+    where = scene.new("small")
+    script = 'mount -t tmpfs -o size=4k,mode=700 tmpfs "$1" && shift && exec "$@"'
+    return init(where, prefix=("unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(where)))
+
+
+def file_system(scene: Scene) -> Ran:
+    return init(scene.home / "none" / "below")
+
+
+def cannot_listen(scene: Scene) -> Ran:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        return run("serve", "--dir", str(scene.copy("taken")), "--join", f"127.0.0.1:{port}")
+
+
+def no_endpoint(scene: Scene) -> Ran:
+    return run("node-config", "--dir", str(scene.still), "--out", str(scene.home / "out"))
+
+
+def store_unavailable(scene: Scene) -> Ran:
+    where = scene.copy("busy")
+    with closing(sqlite3.connect(where / "store.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        return run("token", "create", "--dir", str(where), "--site", "lab")
+
+
+def no_answer(scene: Scene) -> Ran:
+    server = scene.served.server
+    assert server is not None
+    server.send_signal(signal.SIGSTOP)
+    try:
+        return tokens(scene.served.directory, prefix=HURRIED)
+    finally:
+        server.send_signal(signal.SIGCONT)
+
+
+def no_such_token(scene: Scene) -> Ran:
+    return run("token", "revoke", "aaaaaaaaaa", "--dir", str(scene.served.directory))
+
+
+def no_such_node(scene: Scene) -> Ran:
+    return run("nodes", "show", "n-none", "--dir", str(scene.served.directory))
+
+
+def no_such_refusal(scene: Scene) -> Ran:
+    return run("refusals", "show", "00" * 16, "--dir", str(scene.served.directory))
+
+
+def no_such_approval(scene: Scene) -> Ran:
+    return run("approvals", "approve", "a-none", "--dir", str(scene.served.directory))
+
+
+def question(scene: Scene) -> str:
+    reply = Site(scene.served.config.parent).join(Machine(), scene.served.token("--require-approval"))
+    assert reply.pending.id
+    return reply.pending.id
+
+
+def already_decided(scene: Scene) -> Ran:
+    asked = question(scene)
+    scene.served.admin("approvals", "deny", asked)
+    return run("approvals", "approve", asked, "--dir", str(scene.served.directory))
+
+
+def approval_lapsed(scene: Scene) -> Ran:
+    """A week later, when the server does not run."""
+    asked = question(scene)
+    where = scene.home / "later"
+    scene.served.stop()
+    shutil.copytree(scene.served.directory, where)
+    scene.served.serve()
+    return run("approvals", "approve", asked, "--dir", str(where), prefix=("faketime", "+8 days"))
+
+
+def node_of_another_site(scene: Scene) -> Ran:
+    Site(scene.served.config.parent).join(Machine(), scene.served.token("--node-id", "sited"))
+    return run("token", "create", "--site", "barn", "--node-id", "sited", "--dir", str(scene.served.directory))
+
+
+def internal(scene: Scene) -> Ran:
+    """A library that does not work."""
+    package = scene.new("broken") / "dependency_injector"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('of no use')\n")
+    return run("token", "list", "--dir", str(scene.still), env={"PYTHONPATH": str(package.parent)})
+
+
+@dataclass(frozen=True)
+class Provoked:
+    """The exit status that goes with the message, and how to get it."""
+
+    exit: int
+    act: Callable[[Scene], Ran]
+
+
+PROVOKED = {
+    Message.USAGE: Provoked(2, usage),
+    Message.NO_DIRECTORY: Provoked(78, no_directory),
+    Message.NOT_A_DIRECTORY: Provoked(78, not_a_directory),
+    Message.NOT_INITIALIZED: Provoked(78, not_initialized),
+    Message.ALREADY_INITIALIZED: Provoked(77, already_initialized),
+    Message.NOT_EMPTY: Provoked(78, not_empty),
+    Message.DIRECTORY_LOOSE: Provoked(78, directory_loose),
+    Message.DIRECTORY_OWNER: Provoked(77, directory_owner),
+    Message.LOCKED: Provoked(75, locked_out),
+    Message.SERVED_ALREADY: Provoked(77, served_already),
+    Message.FILE_BROKEN: Provoked(78, file_broken),
+    Message.STORE_BROKEN: Provoked(78, store_broken),
+    Message.CONFIG_KEY: Provoked(78, config_key),
+    Message.PERMISSION_DENIED: Provoked(77, permission_denied),
+    Message.NO_SPACE: Provoked(75, no_space),
+    Message.FILE_SYSTEM: Provoked(78, file_system),
+    Message.CANNOT_LISTEN: Provoked(75, cannot_listen),
+    Message.NO_ENDPOINT: Provoked(78, no_endpoint),
+    Message.STORE_UNAVAILABLE: Provoked(75, store_unavailable),
+    Message.NO_ANSWER: Provoked(75, no_answer),
+    Message.NO_SUCH_TOKEN: Provoked(2, no_such_token),
+    Message.NO_SUCH_NODE: Provoked(2, no_such_node),
+    Message.NO_SUCH_REFUSAL: Provoked(2, no_such_refusal),
+    Message.NO_SUCH_APPROVAL: Provoked(2, no_such_approval),
+    Message.ALREADY_DECIDED: Provoked(77, already_decided),
+    Message.APPROVAL_LAPSED: Provoked(77, approval_lapsed),
+    Message.NODE_OF_ANOTHER_SITE: Provoked(77, node_of_another_site),
+    Message.INTERNAL: Provoked(70, internal),
+}
+
+
+def pattern(message: Message) -> re.Pattern[str]:
+    """What the message looks like with its fields filled in."""
+    return re.compile(".+?".join(re.escape(word) for word in re.split(r"\{\w+\}", message.value)))
+
+
+def test_every_message_has_its_provocation() -> None:
+    assert set(PROVOKED) == set(Message)
+
+
+@pytest.mark.parametrize("message", PROVOKED, ids=lambda message: message.name)
+def test_message(message: Message, scene: Scene) -> None:
+    """Standard error is the documented message alone, and the exit status is its own."""
+    provoked = PROVOKED[message]
+    done = provoked.act(scene)
+    assert pattern(message).fullmatch(done.err.removesuffix("\n")), done.err
+    assert done.err.count("\n") == 1
+    assert done.status == provoked.exit
+    assert done.out == ""
+    others = [other for other in PROVOKED if other is not message and pattern(other).fullmatch(done.err.strip())]
+    # "{path}: {what}: …" fits many a line; a message that says more must not be taken for another that does.
+    assert all(len(other.value) < len(message.value) for other in others)
