@@ -23,11 +23,14 @@ def client(path: str) -> Client:
     directory = Directory(path)
     directory.check_private()
     directory.settings()
-    container = Container(directory=directory, log_as_json=False)
-
     opened: list[Store] = []
 
     def run(command: admin.Command) -> object:
+        # Only when no server runs: the container's library takes longer to load than all else does.
+        from bcd.controlplane.adapters.sqlite.store import NotAStore
+        from bcd.controlplane.wiring.container import Container
+
+        container = Container(directory=directory, log_as_json=False)
         try:
             opened.append(container.store())
         except NotAStore as error:
