@@ -20,7 +20,9 @@ _CAUSES = (
     ("certificate is not yet valid", "the server's certificate is not yet valid: this clock or the server's is wrong"),
     ("certificate has expired", "the server's certificate has expired, or this clock is ahead"),
     ("Hostname Verification Check failed", "the server's certificate is for another host name"),
+    ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not by the pinned CA"),
     ("Domain name not found", "the host name does not resolve"),
+    ("WRONG_VERSION_NUMBER", "no TLS there: is that the join port?"),
     ("Connection refused", "connection refused"),
     ("Socket closed", "the connection was closed"),
 )

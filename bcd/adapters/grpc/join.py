@@ -32,13 +32,23 @@ OPTIONS: tuple[tuple[str, int | str], ...] = (
 
 class GrpcJoinTransport:
     def __init__(
-        self, address: Address, pins: Pins, config_path: str, clock: Clock, ca_file: Callable[[], bytes | None]
+        self,
+        address: Address,
+        pins: Pins,
+        config_path: str,
+        clock: Clock,
+        ca_file: Callable[[], bytes | None],
+        *,
+        call_timeout_s: float = CALL_TIMEOUT_S,
+        probe_timeout_s: float = pinned.CONNECT_TIMEOUT_S,
     ) -> None:
         self._address = address
         self._pins = pins
         self._config_path = config_path
         self._clock = clock
         self._ca_file = ca_file
+        self._call_timeout_s = call_timeout_s
+        self._probe_timeout_s = probe_timeout_s
         self._root: pinned.ServingCa | None = None
 
     def join(self, question: JoinQuestion) -> Answer:
@@ -50,7 +60,9 @@ class GrpcJoinTransport:
                     self._root = first
                     return answer
             # No CA at hand, or the one at hand did not verify the server: look at what the server presents now.
-            self._root = pinned.from_server(self._address, self._pins, self._clock.now(), self._config_path)
+            self._root = pinned.from_server(
+                self._address, self._pins, self._clock.now(), self._config_path, self._probe_timeout_s
+            )
         except pinned.CannotProbe as error:
             self._root = None
             return Failed(str(error))
@@ -72,7 +84,7 @@ class GrpcJoinTransport:
         with grpc.secure_channel(target, credentials, options=OPTIONS) as channel:
             try:
                 stub = services.JoinServiceStub(channel)  # type: ignore[no-untyped-call]
-                reply = stub.Join(_request(question), timeout=CALL_TIMEOUT_S)
+                reply = stub.Join(_request(question), timeout=self._call_timeout_s)
             except grpc.RpcError as error:
                 return join_answer(error, target)
         return _answer(reply, target)

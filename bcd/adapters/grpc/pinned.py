@@ -37,20 +37,22 @@ def from_file(data: bytes, pins: Pins, now: datetime) -> ServingCa | None:
     """The pinned CA among the PEM certificates in `data`, or None: a file beside the configuration only helps."""
     try:
         certificates = x509.load_pem_x509_certificates(data)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return None
     return next((_root(ca) for ca in certificates if _matches(ca, pins) and _sound(ca) and _in_date(ca, now)), None)
 
 
-def from_server(address: Address, pins: Pins, now: datetime, config_path: str) -> ServingCa:
+def from_server(
+    address: Address, pins: Pins, now: datetime, config_path: str, timeout_s: float = CONNECT_TIMEOUT_S
+) -> ServingCa:
     """The pinned CA in the chain the server presents.
 
     FixConfiguration (SERVING_PIN) when the chain holds no such CA; CannotProbe when there is no chain or the clock and
     the certificates disagree."""
-    chain = _presented(address)
+    chain = _presented(address, timeout_s)
     pinned = [ca for ca in chain if _matches(ca, pins) and _sound(ca)]
     if not pinned:
-        shown = ", ".join(str(Pin.of(_spki(ca))) for ca in chain if _is_ca(ca)) or "no CA in the chain"
+        shown = ", ".join(_pin(ca) for ca in chain if _is_ca(ca)) or "no CA in the chain"
         raise FixConfiguration(Message.SERVING_PIN, have=pins, presented=shown, path=config_path)
     # The same CA may stand there twice with other dates.
     current = [ca for ca in pinned if _in_date(ca, now)]
@@ -68,7 +70,7 @@ def from_server(address: Address, pins: Pins, now: datetime, config_path: str) -
     return _root(current[0])
 
 
-def _presented(address: Address) -> list[x509.Certificate]:
+def _presented(address: Address, timeout_s: float) -> list[x509.Certificate]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Nothing is trusted here: gRPC verifies the chain, and the host name, against the one root found in it.
     context.check_hostname = False
@@ -77,42 +79,49 @@ def _presented(address: Address) -> list[x509.Certificate]:
     context.set_alpn_protocols(["h2"])
     try:
         with (
-            socket.create_connection((address.host, address.port), timeout=CONNECT_TIMEOUT_S) as plain,
+            socket.create_connection((address.host, address.port), timeout=timeout_s) as plain,
             context.wrap_socket(plain, server_hostname=address.host) as secure,
         ):
             # Public as SSLSocket.get_unverified_chain from Python 3.13 on.
             der = [c.public_bytes(ssl._ssl.ENCODING_DER) for c in secure._sslobj.get_unverified_chain() or ()]  # type: ignore[attr-defined]
     except ssl.SSLError as error:
         raise CannotProbe(f"{address}: no TLS 1.3 there ({error.reason or 'handshake failed'})") from None
-    except socket.gaierror:
+    except (socket.gaierror, ValueError):
+        # ValueError: not even the form of a host name (an empty label, a leading dot).
         raise CannotProbe(f"{address}: the host name does not resolve") from None
     except TimeoutError:
-        raise CannotProbe(f"{address}: no answer within {CONNECT_TIMEOUT_S:.0f} s") from None
+        raise CannotProbe(f"{address}: no answer within {timeout_s:g} s") from None
     except OSError as error:
         raise CannotProbe(f"{address}: {(error.strerror or 'cannot connect').lower()}") from None
     try:
         return [x509.load_der_x509_certificate(one) for one in der[:MAX_CHAIN]]
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise CannotProbe(f"{address}: presents a chain that does not parse") from None
 
 
 def _matches(certificate: x509.Certificate, pins: Pins) -> bool:
+    spki = _spki(certificate)
+    return spki is not None and pins.match(spki)
+
+
+def _pin(certificate: x509.Certificate) -> str:
+    spki = _spki(certificate)
+    return "a key of an unknown kind" if spki is None else str(Pin.of(spki))
+
+
+def _spki(certificate: x509.Certificate) -> bytes | None:
+    """The certificate's SubjectPublicKeyInfo, DER; None for a key the library cannot read."""
     try:
-        return pins.match(_spki(certificate))
+        key = certificate.public_key()
     except (ValueError, UnsupportedAlgorithm):
-        return False
-
-
-def _spki(certificate: x509.Certificate) -> bytes:
-    return certificate.public_key().public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+        return None
+    return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def _is_ca(certificate: x509.Certificate) -> bool:
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
         return False
 
 
