@@ -41,7 +41,13 @@ def run(build: Build, argv: Sequence[str]) -> int:
     try:
         return _command(build, argv)
     except Failure as failure:
-        print(failure.text, file=sys.stderr)
+        # A path may hold anything, line ends and a terminal's commands included.
+        line = "".join(c if c.isprintable() else "?" for c in failure.text)
+        try:
+            print(line, file=sys.stderr)
+        except OSError:
+            # Nobody reads it; the status still tells.
+            pass
         return failure.exit
 
 

@@ -27,8 +27,9 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        # "argument --yes: ignored explicit argument 'x'": from the quote on it is what was typed.
-        what = message.replace("argument ", "", 1).split("'")[0].rstrip(": ")
+        # "argument --yes: ignored explicit argument 'x'": from the quote on it is what was typed, and the quote is a
+        # double one when that holds a single one.
+        what = re.split("['\"]", message.replace("argument ", "", 1))[0].rstrip(": ")
         raise Usage(Message.USAGE, command=self.command, what=what)
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:

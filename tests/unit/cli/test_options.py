@@ -1,0 +1,189 @@
+"""The command line: what is taken, and that nothing typed is ever said again."""
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bcd.cli import join, options
+from bcd.cli.main import BCD, run
+from bcd.domain.model.failures import Exit, Failure, Message, Usage
+from bcd.domain.model.names import Role
+from bcd.protocol.files.config import DEFAULT_PATH
+from bcd.wiring.config_file import checked_flags
+from tests.fakes.properties import few
+
+CANARY = "c4n4ry"
+
+
+@cache
+def parser(command: str) -> options.Parser:
+    if command == "join":
+        return join._parser(BCD)
+    made = options.Parser("bcd", command, "summary")
+    options.add_config(made)
+    options.add_json(made)
+    return made
+
+
+def usage(command: str, *argv: str) -> Usage:
+    with pytest.raises(Usage) as caught:
+        parser(command).read(argv)
+    return caught.value
+
+
+@pytest.mark.parametrize("command", ["join", "status"])
+def test_without_options_the_configuration_is_the_one_in_etc(command: str) -> None:
+    given = parser(command).read([])
+    assert given.config == DEFAULT_PATH
+    assert options.config_flags(given) == {}
+
+
+def test_flags_carry_the_keys_they_stand_for() -> None:
+    given = parser("join").read(["--data-dir", "/d", "--log-level=debug", "--log-format", "json", "--config", "c"])
+    assert given.config == "c"
+    assert options.config_flags(given) == {"data_dir": "/d", "log.level": "debug", "log.format": "json"}
+
+
+@pytest.mark.parametrize("argv", [["word"], ["--", "word"], ["--"], ["--role", "node", "word"], ["--yes", ""]])
+def test_a_positional_argument_is_refused_before_anything_else(argv: list[str]) -> None:
+    assert usage("join", *argv).message is Message.POSITIONAL
+    assert usage("join", *argv, "--nonsense").message is Message.POSITIONAL
+    assert parser("join").read([word for word in argv if (word.startswith("--") and word != "--") or word == "node"])
+
+
+def test_a_command_without_a_token_says_so_without_naming_the_ways_of_one() -> None:
+    assert usage("status", "word").message is Message.NO_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("--dat-dir", "--data-dir"), ("--tokenfile=x", "--token-file"), ("--nodeid", "--node-id")]
+)
+def test_an_option_that_is_nearly_one_is_answered_with_the_one_that_is_meant(typed: str, meant: str) -> None:
+    assert f"did you mean {meant}?" in usage("join", typed).text
+
+
+def test_an_option_that_is_like_none_gets_no_hint_nor_does_a_hidden_one() -> None:
+    assert usage("join", "--xyzzy").text == "bcd join: unknown option (see bcd join --help)"
+    assert "--token-fd" not in usage("join", "--token-fdd").text
+
+
+def test_an_option_is_never_guessed_from_its_beginning() -> None:
+    for command, typed in (("join", "--token=x"), ("join", "--rese"), ("status", "--js"), ("status", "--conf=c")):
+        assert "unknown option" in usage(command, typed).text
+
+
+@pytest.mark.parametrize("option", ["--config", "--role", "--node-id", "--token-file"])
+def test_an_option_without_its_value_is_named(option: str) -> None:
+    assert usage("join", option).text == f"bcd join: {option}: expected one argument (see bcd join --help)"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_is_a_role(role: Role) -> None:
+    assert options.wanted_role(parser("join"), role.value) is role
+
+
+@pytest.mark.parametrize("typed", ["Node", "", "nodes", CANARY])
+def test_another_word_is_no_role_and_is_not_said_again(typed: str) -> None:
+    with pytest.raises(Usage) as caught:
+        options.wanted_role(parser("join"), typed)
+    assert caught.value.text == "bcd join: --role: want node, site or ramdisk (see bcd join --help)"
+
+
+def test_a_node_id_is_one_or_none_at_all() -> None:
+    assert options.wanted_node(parser("join"), None) is None
+    assert options.wanted_node(parser("join"), "n-7.a_B") == "n-7.a_B"
+    for typed in ("", ".", "..", "a/b", "a b", f"bcjt_{CANARY}", "x" * 64, f"{CANARY}\n"):
+        with pytest.raises(Usage) as caught:
+            options.wanted_node(parser("join"), typed)
+        assert "--node-id" in caught.value.text
+        assert CANARY not in caught.value.text
+
+
+# Around the canary: quotes of both kinds, line ends, equals signs, dashes, whatever may follow a dash.
+CANARIES = st.builds(
+    "{}{}{}".format,
+    st.text("'\"-= \n\\{}%bcjt_x", max_size=6),
+    st.just(CANARY),
+    st.text("'\"-= \n\\{}%x", max_size=6),
+)
+OPTIONS = ["--config", "--data-dir", "--role", "--node-id", "--token-file", "--attestor", "--log-level", "--log-format"]
+SWITCHES = ["--yes", "--reset", "--json", "-h", "--help", "--token-fd", "--xyzzy", "-x", "-", "--"]
+
+
+@st.composite
+def command_lines(draw: st.DrawFn) -> list[str]:
+    """Any options, and the canary as a value, glued to an option or alone."""
+    words = draw(st.lists(st.sampled_from([*OPTIONS, *SWITCHES, "word"]), max_size=4))
+    canary = draw(CANARIES)
+    before = draw(st.sampled_from([*OPTIONS, *SWITCHES, ""]))
+    shape = draw(st.sampled_from(["{before} {canary}", "{before}={canary}", "{before}{canary}"]))
+    glued = shape.format(before=before, canary=canary)
+    there = [before, canary] if shape.startswith("{before} ") and before else [glued]
+    return [*words, *there, *draw(st.lists(st.sampled_from([*SWITCHES, "word"]), max_size=2))]
+
+
+@settings(few, max_examples=300)
+@given(argv=command_lines())
+@pytest.mark.parametrize("command", ["join", "status"])
+def test_whatever_is_typed_no_usage_message_says_it_again(command: str, argv: list[str]) -> None:
+    made = parser(command)
+    try:
+        given = made.read(argv)
+        checked_flags(options.config_flags(given))
+        if command == "join":
+            options.wanted_role(made, given.role)
+            options.wanted_node(made, given.node_id)
+    except Failure as failure:
+        assert CANARY not in failure.text
+        assert CANARY not in repr(failure)
+        assert failure.text.isprintable()
+    except SystemExit as end:
+        assert end.code == 0
+
+
+@pytest.mark.parametrize("quote", ["'", '"', "'\"", "\"'"])
+def test_a_quote_in_what_is_typed_does_not_bring_it_to_light(quote: str) -> None:
+    for command, switch in (("join", "--yes"), ("status", "--json"), ("status", "-h")):
+        for typed in (f"{switch}={CANARY}{quote}", f"{switch}={quote}{CANARY}"):
+            failure = usage(command, typed)
+            assert CANARY not in failure.text
+    assert usage("join", "--yes=x").text == "bcd join: --yes: ignored explicit argument (see bcd join --help)"
+
+
+# --- Which command
+
+
+@pytest.mark.parametrize(
+    "argv", [[CANARY], ["--config", CANARY], [f"--{CANARY}"], ["join", CANARY], ["doctor", CANARY]]
+)
+def test_what_is_no_command_and_no_option_is_not_said_again(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(BCD, argv) == Exit.USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert CANARY not in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("argv", "status"), [([], 2), (["--help"], 0), (["help"], 0), (["--version"], 0)])
+def test_help_and_version_are_results(argv: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BCD, argv) == status
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "bcd" in out
+
+
+@pytest.mark.parametrize("word", ["--yes", "--attestor=tpm"])
+def test_what_join_cannot_do_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BCD, ["join", word]) == Exit.USAGE
+    assert word.split("=", maxsplit=1)[0] in capsys.readouterr().err
+
+
+def test_a_failure_is_one_line_whatever_its_fields_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BCD, ["status", "--config", "/absent/a\nb\x1b[31m\u2028"]) == Exit.CONFIGURATION
+    err = capsys.readouterr().err
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
