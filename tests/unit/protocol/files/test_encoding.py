@@ -186,6 +186,13 @@ def test_anything_but_one_json_object_is_malformed(data: bytes, why: str) -> Non
         json_object(data)
 
 
+def test_31_levels_are_read_and_32_are_not() -> None:
+    nested = {levels: b'{"a": ' + b"[" * (levels - 1) + b"7" + b"]" * (levels - 1) + b"}" for levels in (31, 32)}
+    assert json_object(nested[31])
+    with pytest.raises(MalformedFile, match="is not JSON"):
+        json_object(nested[32])
+
+
 def test_an_empty_object_is_one() -> None:
     assert json_object(b" {} \n") == {}
 

@@ -129,6 +129,13 @@ def test_no_other_length_is_a_signature(length: int) -> None:
     assert not ecdsa.verifies(PUBLIC, b"message", (signature * 2)[:length])
 
 
+def test_a_signature_with_a_zero_put_in_is_another_length() -> None:
+    """The numbers stay the same; a second form of one signature would give a statement other bytes."""
+    signature = ecdsa.sign(KEY, b"message")
+    assert not ecdsa.verifies(PUBLIC, b"message", signature[:32] + b"\x00" + signature[32:])
+    assert not ecdsa.verifies(PUBLIC, b"message", b"\x00" + signature)
+
+
 def test_a_der_signature_is_not_one_on_the_wire() -> None:
     der = KEY.sign(b"message", ec.ECDSA(hashes.SHA256()))
     assert not ecdsa.verifies(PUBLIC, b"message", der)
