@@ -1,0 +1,89 @@
+"""A TCP proxy before a TLS server that loses the answer: the request reaches the server, the answer not the client."""
+
+import socket
+import threading
+from collections.abc import Callable
+
+_APPLICATION_DATA = 0x17
+# TLS session tickets and HTTP/2 settings are far smaller, a join reply with its chain and bundle far larger.
+_ANSWER_BYTES = 700
+
+
+class LosingProxy:
+    """Listens on `port`; closes the connection, and calls `on_lost`, in place of the first large record that the server
+    sends once the handshake is over."""
+
+    def __init__(self, server: tuple[str, int], on_lost: Callable[[], None]) -> None:
+        self._server = server
+        self._on_lost = on_lost
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.lost = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.lost.is_set():
+                client.close()
+                continue
+            server = socket.create_connection(self._server)
+            shaken = threading.Event()
+            threading.Thread(target=self._requests, args=(client, server, shaken), daemon=True).start()
+            threading.Thread(target=self._answers, args=(server, client, shaken), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket, shaken: threading.Event) -> None:
+        while record := _record(client):
+            # In TLS 1.3 the first record of this kind from the client is its Finished.
+            if record[0] == _APPLICATION_DATA:
+                shaken.set()
+            try:
+                server.sendall(record)
+            except OSError:
+                break
+        _end(server)
+
+    def _answers(self, server: socket.socket, client: socket.socket, shaken: threading.Event) -> None:
+        while record := _record(server):
+            if shaken.is_set() and record[0] == _APPLICATION_DATA and len(record) > _ANSWER_BYTES:
+                self.lost.set()
+                self._on_lost()
+                break
+            try:
+                client.sendall(record)
+            except OSError:
+                break
+        _end(client)
+        _end(server)
+
+
+def _record(source: socket.socket) -> bytes:
+    head = _exactly(source, 5)
+    return head + _exactly(source, int.from_bytes(head[3:5], "big")) if len(head) == 5 else b""
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        try:
+            part = source.recv(count - len(data))
+        except OSError:
+            return b""
+        if not part:
+            return b""
+        data += part
+    return data
+
+
+def _end(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    connection.close()
