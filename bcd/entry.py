@@ -35,23 +35,34 @@ def _run(program: str, module: str) -> int:
         try:
             sys.stdout.flush()
         except BrokenPipeError:
-            raise
+            # Whoever read the output has seen enough, and may still want to know how it ended.
+            return _end("", status)
         except OSError as error:
             # A full disk, or a terminal that is gone. No defect of ours, and what was to be done is done.
             return _end(f"{program}: cannot write the result to standard output: {error.strerror}", status or 75)
-        sys.stderr.flush()
-        # Everything durable is on the disk by now. Taking the interpreter apart costs time, and has hung on a gRPC
-        # channel before.
+        # Everything durable is on the disk by now, and standard error is never buffered. Taking the interpreter apart
+        # costs time, and has hung on a gRPC channel before.
         os._exit(status)
     except KeyboardInterrupt:
         return _end(f"{program}: interrupted", 75)
-    except BrokenPipeError:
-        # Whoever read the output has seen enough.
-        return _end("", 0)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else internal
     except BaseException as error:  # noqa: BLE001 - the outermost line: whatever it is, it is not "revoked"
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            # The output was longer than a buffer, and the command had not ended.
+            return _end("", 0)
         return _end(f"{program}: internal error ({_named(error)}): please report it; nothing was deleted", internal)
+
+
+def _nobody_reads() -> bool:
+    """Whether it is standard output whose reader has gone, and not some other pipe or connection."""
+    import sys
+
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
 
 
 def _open_standard_streams() -> None:

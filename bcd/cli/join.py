@@ -107,7 +107,7 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
     if joined.already and container.clock().now() >= expired:
         # A join unit runs at every boot and must not fail for this: whether the clock or the certificate is wrong, the
         # server decides.
-        print(Message.EXPIRED.value.format(when=render.time(expired)), file=sys.stderr)
+        render.error(Message.EXPIRED.value.format(when=render.time(expired)))
     return Exit.OK
 
 

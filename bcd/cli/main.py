@@ -1,11 +1,12 @@
 """`bcd`: which command, and how a failure ends."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import bcd
+from bcd.cli import render
 from bcd.cli.build import Build
+from bcd.cli.options import HelpShown
 from bcd.domain.model.failures import Exit, Failure, Message, Usage
 
 if TYPE_CHECKING:
@@ -16,11 +17,12 @@ _HELP = """usage: {program} COMMAND [OPTION...]
 Node identity that survives: a P-256 key and a certificate of at most 24 hours.
 
   join     create this machine's identity, once; with --reset set it aside and start over
+  node     keep it alive: a session, and a new key and certificate at 60 % of every certificate's life
   status   what the identity is and until when; exits as a node with it would start
   doctor   what is wrong, and the way back
 
 {program} COMMAND --help says more; {program} --version says which.
-Not in this version: node (session, renewal, revocation), helper, ramdisk, tpm; keys in a TPM; --server."""
+Not in this version: helper, ramdisk, tpm; keys in a TPM; --server."""
 
 
 def _container() -> "type[Node]":
@@ -40,14 +42,10 @@ def run(build: Build, argv: Sequence[str]) -> int:
     """The command's exit status; a failure is its documented line on standard error and its class's status."""
     try:
         return _command(build, argv)
+    except HelpShown:
+        return Exit.OK
     except Failure as failure:
-        # A path may hold anything, line ends and a terminal's commands included.
-        line = "".join(c if c.isprintable() else "?" for c in failure.text)
-        try:
-            print(line, file=sys.stderr)
-        except OSError:
-            # Nobody reads it; the status still tells.
-            pass
+        render.error(failure.text)
         return failure.exit
 
 
@@ -63,6 +61,10 @@ def _command(build: Build, argv: Sequence[str]) -> int:
             from bcd.cli import join
 
             return join.run(build, rest)
+        case ["node", *rest]:
+            from bcd.cli import node
+
+            return node.run(build, rest)
         case ["status", *rest]:
             from bcd.cli import status
 

@@ -13,6 +13,10 @@ from bcd.protocol.files.config import DEFAULT_PATH
 _JOIN_TOKEN = re.compile(r"bcjt_[a-z2-7]{10}_")
 
 
+class HelpShown(Exception):
+    """--help was asked for and given."""
+
+
 class Parser(argparse.ArgumentParser):
     """argparse without its habit of quoting what was typed, and of ending the process."""
 
@@ -31,6 +35,10 @@ class Parser(argparse.ArgumentParser):
         # double one when that holds a single one.
         what = re.split("['\"]", message.replace("argument ", "", 1))[0].rstrip(": ")
         raise Usage(Message.USAGE, command=self.command, what=what)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002 - argparse's own signature
+        # Not SystemExit, which a broken package may raise as well, and which then is no success.
+        raise HelpShown
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The options in `argv`; Usage for anything else, a positional argument above all."""

@@ -1,5 +1,6 @@
 """Results for people, on standard output. Times are RFC 3339 UTC."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -11,6 +12,15 @@ if TYPE_CHECKING:
 
 def time(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def error(text: str) -> None:
+    """One line on standard error. A path may hold anything, line ends and a terminal's commands included."""
+    try:
+        print("".join(c if c.isprintable() else "?" for c in text), file=sys.stderr)
+    except OSError:
+        # Nobody reads it; the exit status still tells.
+        return
 
 
 def joined(result: "Joined") -> None:
