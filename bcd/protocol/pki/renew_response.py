@@ -47,7 +47,7 @@ def open_renew_response(signed: bytes, expected: Expected) -> RenewResponse:
         raise OtherKey(8, "the certificate does not certify the new key")
     # 9. The leaf is of the same node, site, trust domain and role.
     if not same_identity(leaf, held):
-        raise OtherIdentity(9, f"the certificate is for {_who(leaf)}, not {_who(held)}")
+        raise OtherIdentity(9, f"the certificate is for {_who(leaf, held)}, not {_who(held, leaf)}")
     # 10. The leaf outlives the one it replaces: an answer from the past would shorten the identity's life.
     if leaf.not_after <= held.not_after:
         raise DoesNotVerify(10, "the certificate ends no later than the one it replaces")
@@ -59,5 +59,8 @@ def open_renew_response(signed: bytes, expected: Expected) -> RenewResponse:
     return RenewResponse(leaf, issued.chain, trust, issued.server_time)
 
 
-def _who(leaf: Leaf) -> str:
-    return f"{leaf.spiffe_id.site}/{leaf.spiffe_id.node} ({leaf.role.value})"
+def _who(leaf: Leaf, other: Leaf) -> str:
+    """As the specification tells it; the trust domain too when that is what differs."""
+    domain, theirs = leaf.spiffe_id.trust_domain, other.spiffe_id.trust_domain
+    told = f"{leaf.spiffe_id.site}/{leaf.spiffe_id.node} ({leaf.role.value})"
+    return told if domain == theirs else f"{told} of {domain}"

@@ -10,7 +10,7 @@ from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.pb.bc.identity.v1 import join_pb2, statements_pb2
-from bcd.protocol.pki import certificates, csr, issued, join_response, seal, statements, trust_bundle
+from bcd.protocol.pki import certificates, csr, issued, join_response, renew_response, seal, statements, trust_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -33,20 +33,24 @@ def code(module: object) -> str:
     return Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
 
 
-def test_the_checks_of_a_join_response_have_the_numbers_of_the_code() -> None:
-    page = numbered(section("Checking a join response"))
+CHECKS = [("Checking a join response", join_response, 11), ("Checking a renew response", renew_response, 12)]
+
+
+@pytest.mark.parametrize(("title", "module", "last"), CHECKS, ids=["join", "renew"])
+def test_the_checks_of_a_response_have_the_numbers_of_the_code(title: str, module: object, last: int) -> None:
     # Comments name them in order; "2. …; 3. …; 4. …" stand in one.
-    both = code(issued) + code(join_response)
+    both = code(issued) + code(module)
     comments = [line for line in both.splitlines() if line.strip().startswith("# ")]
     named = [int(n) for line in comments for n in re.findall(r"(?:# |; )(\d+)\. ", line)]
-    assert page == named == list(range(1, 12))
+    assert numbered(section(title)) == named == list(range(1, last + 1))
 
 
-def test_each_number_the_code_refuses_with_is_on_the_page() -> None:
-    refusals = r"(?:DoesNotVerify|open_bundle)\((\d+),"
-    raised = {int(n) for n in re.findall(refusals, code(issued) + code(join_response))}
+@pytest.mark.parametrize(("title", "module", "last"), CHECKS, ids=["join", "renew"])
+def test_each_number_the_code_refuses_with_is_on_the_page(title: str, module: object, last: int) -> None:
+    refusals = r"(?:DoesNotVerify|open_bundle|OtherKey|OtherIdentity)\((\d+),"
+    raised = {int(n) for n in re.findall(refusals, code(issued) + code(module))}
     # 2 to 4 are the statement's own, told as 1 + its number.
-    assert raised | {2, 3, 4} == set(numbered(section("Checking a join response")))
+    assert raised | {2, 3, 4} == set(numbered(section(title)))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +75,7 @@ def test_every_field_of_a_message_is_on_the_page(title: str, message: Descriptor
         ("Signed statement", statements_pb2.SignedStatement.DESCRIPTOR),
         ("Trust bundle", statements_pb2.TrustBundle.DESCRIPTOR),
         ("Trust bundle", statements_pb2.Approver.DESCRIPTOR),
+        ("Checking a renew response", statements_pb2.RenewPop.DESCRIPTOR),
     ],
     ids=lambda x: getattr(x, "name", x),
 )

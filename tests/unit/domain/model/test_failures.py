@@ -39,14 +39,17 @@ def test_each_class_of_failure_exits_as_the_operator_must_act() -> None:
         "Internal": 70,
         "TryLater": 75,
         "NotJoined": 75,
+        "IdentityDead": 1,
         "MustJoinAgain": 76,
         "Refused": 77,
         "FixConfiguration": 78,
     }
 
 
-def test_no_failure_ends_as_a_dead_identity_by_chance() -> None:
-    assert all(sub.exit not in {Exit.OK, Exit.DEAD} for sub in classes())
+def test_only_a_dead_identity_ends_as_one_and_no_failure_ends_well() -> None:
+    """The unit does not start again after exit 1."""
+    assert [sub for sub in classes() if sub.exit is Exit.DEAD] == [failures.IdentityDead]
+    assert all(sub.exit is not Exit.OK for sub in classes())
 
 
 @pytest.mark.parametrize("message", Message, ids=lambda m: m.name)
