@@ -9,10 +9,9 @@ from bcd.adapters.grpc import pinned
 from bcd.app.doctor import Doctor, Finding, Level
 from bcd.cli import options
 from bcd.cli.build import Build
-from bcd.cli.status import looker
 from bcd.domain.model.failures import Exit, Failure
 from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, Config
-from bcd.wiring import config_file
+from bcd.wiring import config_file, node
 
 _SUMMARY = """What is wrong with this node, and the way back. Changes nothing; asks the join port for its certificate.
 Exits 1 when a check fails."""
@@ -27,7 +26,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
         config: Config | Failure = config_file.read(given.config, options.config_flags(given))
     except Failure as failure:
         config = failure
-    look = None if isinstance(config, Failure) else looker(config)
+    look = None if isinstance(config, Failure) else node.looker(config)
     findings = Doctor(config, look, _reach, _encryption_key)()
     if given.json:
         print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))

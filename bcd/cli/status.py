@@ -1,17 +1,14 @@
 """`bcd status`: what the identity is; exits as a node that starts now would."""
 
 import json
-import os
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from bcd.adapters.log.quiet import Quiet
-from bcd.app.look import Look, PendingUnreadable, Sight
+from bcd.app.look import PendingUnreadable, Sight
 from bcd.cli import options
 from bcd.cli.build import Build
-from bcd.cli.render import time
+from bcd.cli.render import error, time
 from bcd.domain.model.failures import Exit
 from bcd.domain.model.identity import Identity, Trust, renew_at
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
@@ -28,7 +25,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
     options.add_json(parser)
     given = parser.read(argv)
     config = config_file.read(given.config, options.config_flags(given))
-    sight = looker(config)()
+    sight = node.looker(config)()
     if given.json:
         print(json.dumps(_document(sight, config), indent=2, ensure_ascii=False))
     else:
@@ -36,15 +33,8 @@ def run(build: Build, argv: Sequence[str]) -> int:
     failure = sight.failure
     if failure is None:
         return Exit.OK
-    print(failure.text, file=sys.stderr)
+    error(failure.text)
     return failure.exit
-
-
-def looker(config: Config) -> Look:
-    parts = node.reader(config, Quiet())
-    owner = node.owner(config)
-    uid = owner.uid if owner is not None else os.geteuid()
-    return Look(parts.fs, parts.load, parts.journal, parts.clock, config.data_dir, uid)
 
 
 def _print(sight: Sight) -> None:

@@ -1,6 +1,7 @@
-"""Port: the command journal, as far as a join needs it: whose it is."""
+"""Ports: the journal (decision 10): whose it is, and what a running node writes in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from bcd.domain.model.names import NodeId
@@ -19,10 +20,24 @@ class CorruptJournal:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What the node that runs, or ran last, wrote of itself; None and empty where it wrote nothing yet."""
+
+    session: str = ""
+    session_since: datetime | None = None
+    planned: datetime | None = None
+    failures: int = 0
+    last_error: str = ""
+    last_error_at: datetime | None = None
+    signatures: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class JournalOf:
     """A journal; `owner` is None in one that belongs to nobody yet."""
 
     owner: NodeId | None
+    told: Told = field(default_factory=Told)
 
 
 JournalState = NoJournal | CorruptJournal | JournalOf
@@ -30,7 +45,39 @@ JournalState = NoJournal | CorruptJournal | JournalOf
 
 class Journal(Protocol):
     def look(self) -> JournalState:
-        """Whose journal lies in the data directory. Writes nothing and takes no lock.
-
-        Refused (PERMISSION_DENIED) or TryLater (FILE_SYSTEM) when it cannot be read: that makes it no corrupt one."""
+        """Whose journal lies in the data directory and what it says. Writes nothing and takes no lock."""
         ...
+
+
+class NodeJournal(Protocol):
+    """The journal of the node that runs. No method fails: a full or read-only disk costs the record, not the node."""
+
+    @property
+    def journal_id(self) -> str:
+        """32 hexadecimal digits, new with every new journal."""
+        ...
+
+    @property
+    def server_time(self) -> datetime | None:
+        """The high-water mark of server times."""
+        ...
+
+    def heard(self, server_time: datetime) -> None:
+        """Raises the mark; durable on return."""
+        ...
+
+    def session(self, state: str, at: datetime) -> None: ...
+
+    def planned(self, at: datetime) -> None:
+        """When the next renewal is to be."""
+        ...
+
+    def attempted(self, at: datetime, failures: int, error: str) -> None:
+        """A renewal ended: with `error`, the `failures`-th in a row, or well (no failures, no error)."""
+        ...
+
+    def signed(self, kid: str, count: int) -> None:
+        """`count` more signatures by the key with that thumbprint."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,5 +1,7 @@
 """The production node: which adapter stands at which port."""
 
+from typing import TYPE_CHECKING, Any
+
 from dependency_injector import containers, providers
 
 import bcd
@@ -31,6 +33,9 @@ from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, SERVING_CA_FILE, Addr
 from bcd.protocol.pki import seal
 from bcd.wiring import node
 
+if TYPE_CHECKING:
+    from bcd.app.node import Node as RunningNode
+
 
 def _needed(config: Config, key: str) -> FixConfiguration:
     return FixConfiguration(
@@ -51,6 +56,12 @@ def _join_address(config: Config) -> Address:
     return config.join
 
 
+def _gateway_address(config: Config) -> Address:
+    if config.gateway is None:
+        raise _needed(config, "gateway")
+    return config.gateway
+
+
 def _recipient(config: Config) -> seal.Recipient:
     pins = _pins(config, "join_encryption_key_pin")
     return read_encryption_key(config.beside(ENCRYPTION_KEY_FILE), pins)
@@ -65,6 +76,14 @@ def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:
         clock,
         lambda: files.read_serving_ca(ca_path),
     )
+
+
+def _daemon(*, config: Config, **parts: Any) -> "RunningNode":
+    # A join needs none of what this imports.
+    from bcd.wiring import running
+
+    address, serving_pins = _gateway_address(config), _pins(config, "serving_ca_spki_pin")
+    return running.build(config, address, serving_pins, _pins(config, "join_signing_key_pin"), **parts)
 
 
 class Node(containers.DeclarativeContainer):
@@ -86,6 +105,9 @@ class Node(containers.DeclarativeContainer):
     load = providers.Singleton(Load, fs, keys, events, config.provided.data_dir)
     hand_over = providers.Singleton(HandOver, fs, events)
     reset = providers.Singleton(Reset, fs, clock, events)
+    daemon = providers.Singleton(
+        _daemon, config=config, fs=fs, load=load, keys=keys, clock=clock, entropy=entropy, events=events
+    )
     join = providers.Singleton(
         Join,
         fs=fs,

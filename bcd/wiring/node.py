@@ -2,13 +2,15 @@
 
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
-from bcd.app.look import told
+from bcd.adapters.log.quiet import Quiet
+from bcd.app.look import Look, told
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.model import datadir
 from bcd.domain.model.failures import FixConfiguration, Message
@@ -51,6 +53,25 @@ def record_directory(config: Config) -> LocalFs | None:
     if config.helper is None or os.geteuid() != 0:
         return None
     return LocalFs(config.helper.record_dir, SystemClock())
+
+
+def looker(config: Config) -> Look:
+    """A look at the data directory, as `status`, `doctor` and a starting node take it."""
+    parts = reader(config, Quiet())
+    user = owner(config)
+    return Look(parts.fs, parts.load, parts.journal, parts.clock, config.data_dir, user.uid if user else os.geteuid())
+
+
+def checker(config: Config) -> Callable[[], None]:
+    """Raises what keeps a node from starting: modes, owners, another node's journal (decision 11)."""
+    look = looker(config)
+
+    def check() -> None:
+        faults = look().faults
+        if faults:
+            raise faults[0]
+
+    return check
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ def renew_delay_s(attempt: int, fraction: float) -> float:
     return _spread(min(RENEW_CEILING_S, RENEW_FIRST_S * 2.0 ** min(attempt - 1, 30)), fraction)
 
 
+def dial_delay_s(attempt: int, fraction: float) -> float:
+    """Seconds to wait before dialling again, after `attempt` failures in a row, which count from 1."""
+    return _spread(min(RENEW_CEILING_S, 2.0 ** min(attempt, 30)), fraction)
+
+
 def _spread(ceiling_s: float, fraction: float) -> float:
     # Uniform in [c/2, c]: half keeps a rack that lost its control plane from coming back in one second,
     # and no node from hammering a server that is starting.

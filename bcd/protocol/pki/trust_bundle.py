@@ -1,5 +1,7 @@
 """The trust bundle: command-signing roots and approvers, as the JoinService key signed them."""
 
+from google.protobuf.message import DecodeError
+
 from bcd.domain.model import names
 from bcd.domain.model.identity import Trust
 from bcd.domain.model.pins import Pins
@@ -13,6 +15,16 @@ class BadBundle(Exception):
     """The bundle does not verify or does not parse; the message says which."""
 
 
+def open_serialized(signed: bytes, pins: Pins, domain: names.TrustDomain) -> Trust:
+    """As `open_bundle`, of a serialized SignedStatement."""
+    envelope = pb.SignedStatement()
+    try:
+        envelope.ParseFromString(signed)
+    except DecodeError:
+        raise BadBundle("the trust bundle is not a signed statement") from None
+    return open_bundle(envelope, pins, domain)
+
+
 def open_bundle(signed: pb.SignedStatement, pins: Pins, domain: names.TrustDomain) -> Trust:
     """The bundle for a node of `domain`, once it verifies under the JoinService signing key."""
     try:
@@ -22,7 +34,7 @@ def open_bundle(signed: pb.SignedStatement, pins: Pins, domain: names.TrustDomai
     bundle = pb.TrustBundle()
     try:
         bundle.ParseFromString(statement.payload)
-    except Exception:  # noqa: BLE001 - protobuf's DecodeError is not the same class in every implementation
+    except DecodeError:
         raise BadBundle("the trust bundle is not a TrustBundle") from None
     if bundle.trust_domain != domain:
         raise BadBundle(f"the trust bundle is of {bundle.trust_domain!r}, the node's trust domain is {domain}")

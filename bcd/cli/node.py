@@ -1,0 +1,39 @@
+"""`bcd node`."""
+
+import signal
+from collections.abc import Sequence
+
+from bcd.adapters.host.process import harden
+from bcd.app.node import Inbox
+from bcd.cli import options
+from bcd.cli.build import Build
+from bcd.domain.model.failures import Exit
+
+_SUMMARY = """Keep this machine's identity alive: a session with the gateway, and a new key and certificate at 60 % of
+every certificate's life. Runs until SIGTERM (exit 0), or until the identity is revoked (exit 1)."""
+_EPILOG = """exit status
+  0   ended by SIGTERM or SIGINT
+  1   the certificate was revoked: only joining again brings the machine back; must not be restarted
+  75  try later: not joined yet, in use by another process, identity changed on disk
+  76  the identity does not load or does not match its key
+  78  configuration, modes and owners, another node's journal"""
+
+
+def run(build: Build, argv: Sequence[str]) -> int:
+    parser = options.Parser(build.program, "node", _SUMMARY, _EPILOG)
+    options.add_config(parser)
+    options.add_log(parser)
+    given = parser.read(argv)
+    harden()
+
+    from bcd.adapters.log.events import LogEvents
+    from bcd.wiring import settings
+
+    config = settings.read(given.config, options.config_flags(given))
+    events = LogEvents(config.log_level, config.log_format)
+    inbox = Inbox()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: inbox.stop())
+    container = build.container()(config=config, events=events)
+    container.daemon()(inbox)
+    return Exit.OK

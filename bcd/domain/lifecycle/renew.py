@@ -1,0 +1,109 @@
+"""One attempt to replace key and certificate (specification, "Renewal", `renewOnce`)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bcd.domain.lifecycle.change_identity import ChangeIdentity
+from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
+from bcd.domain.model.identity import Identity
+from bcd.domain.model.pins import Pins
+from bcd.ports.fs import Fs
+from bcd.ports.gateway import Connection, Ended, Pair, Renewed, RenewQuestion, Retired, Revoked
+from bcd.ports.keys import KeyStore, NodeKey
+from bcd.protocol.files import identity_json
+from bcd.protocol.pki import issued, renew_pop, renew_response
+
+LOCK_WAIT_S = 45.0
+
+
+@dataclass(frozen=True)
+class NextKey:
+    """The key a renewal is certifying. Kept between the attempts of a process: the same request gets the same answer
+    again, and a new one each time would use the node's quota up."""
+
+    key: NodeKey
+    csr: bytes
+
+
+@dataclass(frozen=True)
+class NewPair:
+    """Stored, durable, and to be used from the next dial on."""
+
+    pair: Pair
+    identity: Identity
+    server_time: datetime
+
+
+@dataclass(frozen=True)
+class NotRenewed:
+    """This attempt did not do it; the old pair is untouched. `next_key` is for the next attempt."""
+
+    ended: Ended
+    next_key: NextKey | None
+
+
+RenewOutcome = NewPair | NotRenewed | Revoked | Retired
+
+
+@dataclass(frozen=True)
+class Renew:
+    fs: Fs
+    keys: KeyStore
+    change: ChangeIdentity
+    signing_pins: Pins
+
+    def __call__(
+        self, pair: Pair, connection: Connection, client_time: datetime, next_key: NextKey | None
+    ) -> RenewOutcome:
+        """The new pair, or why there is none. IdentityChanged when the disk holds another identity than `pair`;
+        TryLater when it cannot be written; nothing is sent in either case, or nothing stored."""
+        with self.fs.lock(LOCK_WAIT_S):
+            # Before anything is written: a reset or another process may have put another identity there.
+            self.change.stored(pair.leaf)
+            chosen = next_key or self._choose()
+            # Durable before the request leaves: once the server has signed, this key is the only one its certificate
+            # is good for.
+            self.fs.write(NEXT_KEY, chosen.key.record)
+            answer = connection.renew(self._question(pair, chosen, client_time))
+            match answer:
+                case Renewed():
+                    return self._store(pair, chosen, answer)
+                case Ended():
+                    return NotRenewed(answer, chosen)
+                case Revoked() | Retired():
+                    return answer
+
+    def _choose(self) -> NextKey:
+        key = self.keys.create()
+        return NextKey(key, key.request())
+
+    def _question(self, pair: Pair, chosen: NextKey, client_time: datetime) -> RenewQuestion:
+        proof = renew_pop.make_renew_pop(chosen.csr, pair.leaf.der, client_time, pair.key.spki, pair.key.sign)
+        return RenewQuestion(chosen.csr, pair.chain, client_time, proof.SerializeToString(deterministic=True))
+
+    def _store(self, pair: Pair, chosen: NextKey, answer: Renewed) -> RenewOutcome:
+        expected = renew_response.Expected(chosen.csr, chosen.key.spki, pair.leaf, self.signing_pins)
+        try:
+            response = renew_response.open_renew_response(answer.signed, expected)
+        except (issued.DoesNotVerify, issued.SigningKeyIsAnother) as error:
+            # Asked again with another key: the same request would be answered the same way.
+            return NotRenewed(Ended(f"renewal: {_why(error)}"), None)
+        held = self.change.stored(pair.leaf)
+        # Again: something may have removed it while the server was asked.
+        self.fs.write(NEXT_KEY, chosen.key.record)
+        # From here on the new pair is the identity; a load promotes the key if the next line is never reached.
+        # Version, roots, bundle and server time stay (specification): the Welcome that follows brings newer ones.
+        identity = replace(held, leaf=response.leaf, chain=response.chain)
+        self.fs.write(IDENTITY, identity_json.encode(identity))
+        self.fs.rename(NEXT_KEY, KEY)
+        # The reply's own time: the statement may be one that was made for an attempt before this.
+        return NewPair(Pair(response.leaf, response.chain, chosen.key), identity, answer.server_time)
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case renew_response.OtherKey() | renew_response.OtherIdentity():
+            return error.why
+        case issued.DoesNotVerify():
+            return f"the answer does not verify ({error})"
+    return f"the answer is {error}, which is not join_signing_key_pin"

@@ -1,0 +1,73 @@
+"""When a certificate is renewed, and when again after that failed (specification, "Renewal"; decisions 13 and 14).
+
+Two clocks: estimated times (datetime) for what a certificate says, boottime (seconds) for how long something is ago.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bcd.domain.model.backoff import RENEW_CEILING_S, renew_delay_s
+from bcd.domain.model.identity import Leaf, renew_at
+
+# Decision 14: however the dates look, a quarter of a lifetime lies between two renewals that worked.
+MIN_GAP_FRACTION = 0.25
+# Protocol, "Session": a gateway's "renew now" is honoured once in this long.
+RENEW_NOW_EVERY_S = 600.0
+# A failed attempt is followed by another before the certificate ends, but not by a storm in its last second.
+LAST_MOMENT_S = 1.0
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """`failures` in a row; no attempt before boottime `earliest_s`; the last success and the last honoured "renew now"
+    at these boottimes, None for never; `asked` while such a request is to be carried out."""
+
+    failures: int = 0
+    earliest_s: float = 0.0
+    succeeded_s: float | None = None
+    asked_s: float | None = None
+    asked: bool = False
+
+    def due(self, leaf: Leaf, now: datetime, boottime_s: float) -> bool:
+        """Whether the leaf is to be renewed now."""
+        if boottime_s < self.earliest_s:
+            return False
+        if self.asked:
+            return True
+        if self.succeeded_s is not None:
+            gap_s = leaf.lifetime.total_seconds() * MIN_GAP_FRACTION
+            if boottime_s < self.succeeded_s + gap_s:
+                return False
+        return now >= renew_at(leaf)
+
+    def planned(self, leaf: Leaf, now: datetime, boottime_s: float) -> datetime:
+        """The estimated time of the next attempt, as far as it is known: for the log and for `status`."""
+        waits_s = max(0.0, self.earliest_s - boottime_s)
+        at = now if self.asked else renew_at(leaf)
+        return max(at, now + timedelta(seconds=waits_s))
+
+    def succeeded(self, boottime_s: float) -> "Renewal":
+        return replace(self, failures=0, earliest_s=0.0, succeeded_s=boottime_s, asked=False)
+
+    def failed(
+        self, leaf: Leaf, now: datetime, boottime_s: float, fraction: float, *, pushback_s: float | None, never: bool
+    ) -> "Renewal":
+        """After one more failure. `pushback_s` is waited exactly, but not so long that the certificate ends before the
+        next attempt; `never` is "do not call again", which for a renewal means the longest backoff."""
+        failures = self.failures + 1
+        if never:
+            wait_s = RENEW_CEILING_S
+        elif pushback_s is not None:
+            wait_s = pushback_s
+        else:
+            wait_s = renew_delay_s(failures, fraction)
+        left_s = (leaf.not_after - now).total_seconds()
+        if left_s > 0:
+            wait_s = min(wait_s, max(left_s / 2, LAST_MOMENT_S))
+        return replace(self, failures=failures, earliest_s=boottime_s + wait_s)
+
+    def told_to(self, boottime_s: float) -> "Renewal":
+        """After a "renew now"; the same value when one was honoured less than 10 minutes ago."""
+        if self.asked_s is not None and boottime_s < self.asked_s + RENEW_NOW_EVERY_S:
+            return self
+        return replace(self, asked=True, asked_s=boottime_s)

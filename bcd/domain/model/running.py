@@ -1,0 +1,147 @@
+"""What a running node does next: times and what is under way in, things to start out. No I/O, no clock."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from bcd.domain.model.backoff import dial_delay_s
+from bcd.domain.model.identity import Leaf, renew_at
+from bcd.domain.model.reckoning import Reckoning
+from bcd.domain.model.renewal import Renewal
+
+# Decision 14: clocks step and machines sleep, so that no plan is trusted for longer than this.
+LOOK_EVERY_S = 30.0
+# Decision 15: an expired certificate is told this often.
+TELL_EXPIRED_EVERY_S = 600.0
+# A gateway that takes Hello and never answers it is left alone after this.
+WELCOME_WITHIN_S = 30.0
+# Specification, "Renewal", step 5: until then something may still be signing with the old key.
+OLD_KEY_S = 300.0
+# Protocol, "Answers can be lost": a retired certificate's use is no verdict for 10 minutes. A node whose disk still
+# holds one asks again after that, so that the control plane can tell which of two copies is to live.
+RETIRED_WAIT_S = 660.0
+
+
+class Todo(Enum):
+    DIAL = auto()
+    GIVE_DIAL_UP = auto()
+    RENEW = auto()
+    TELL_EXPIRED = auto()
+    LOOK_AT_DISK = auto()
+
+
+@dataclass(frozen=True)
+class Link:
+    """The session: `up` since a Welcome; `dialling` since boottime `dialled_s`; `behind` when it, or nothing at all,
+    runs while a newer pair is in use. `failures` in a row; no dial before boottime `earliest_s`."""
+
+    up: bool = False
+    behind: bool = True
+    dialling: bool = False
+    dialled_s: float = 0.0
+    failures: int = 0
+    earliest_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A node at one moment. Boottimes in seconds: `held_s` since when the leaf is held, `looked_s` when the disk was
+    looked at last."""
+
+    leaf: Leaf
+    reckoning: Reckoning
+    held_s: float
+    renewal: Renewal = field(default_factory=Renewal)
+    renewing: bool = False
+    link: Link = field(default_factory=Link)
+    told_expired_s: float | None = None
+    looked_s: float = 0.0
+
+    def now(self, wall: datetime, boottime_s: float) -> datetime:
+        """The estimated time, but no earlier than the leaf's beginning and the time it was held: a server that tells
+        the year 1970 once must not put the renewal off for ever."""
+        floor = self.leaf.not_before + timedelta(seconds=max(0.0, boottime_s - self.held_s))
+        return max(self.reckoning.now(wall, boottime_s), floor)
+
+    def todo(self, wall: datetime, boottime_s: float) -> tuple[Todo, ...]:
+        """What is to be started now."""
+        now = self.now(wall, boottime_s)
+        link = self.link
+        found = []
+        if link.dialling and boottime_s >= link.dialled_s + WELCOME_WITHIN_S:
+            found.append(Todo.GIVE_DIAL_UP)
+        if link.behind and not link.dialling and boottime_s >= link.earliest_s:
+            found.append(Todo.DIAL)
+        if not self.renewing and self.renewal.due(self.leaf, now, boottime_s):
+            found.append(Todo.RENEW)
+        told_lately = self.told_expired_s is not None and boottime_s < self.told_expired_s + TELL_EXPIRED_EVERY_S
+        if now >= self.leaf.not_after and not told_lately:
+            found.append(Todo.TELL_EXPIRED)
+        if boottime_s >= self.looked_s + LOOK_EVERY_S:
+            found.append(Todo.LOOK_AT_DISK)
+        return tuple(found)
+
+    def wait_s(self, wall: datetime, boottime_s: float) -> float:
+        """Seconds until `todo` may say something new, at most LOOK_EVERY_S."""
+        now = self.now(wall, boottime_s)
+        moments = [self.looked_s + LOOK_EVERY_S]
+        if self.link.dialling:
+            moments.append(self.link.dialled_s + WELCOME_WITHIN_S)
+        elif self.link.behind:
+            moments.append(self.link.earliest_s)
+        if not self.renewing:
+            until_due_s = (renew_at(self.leaf) - now).total_seconds()
+            moments.append(max(self.renewal.earliest_s, boottime_s + until_due_s))
+        # A moment that is past and has nothing to do (a gap between renewals) must not make the node spin.
+        later = [moment - boottime_s for moment in moments if moment > boottime_s]
+        return min([*later, LOOK_EVERY_S])
+
+    # ---- what happened
+
+    def dialling(self, boottime_s: float) -> "Running":
+        return replace(self, link=replace(self.link, dialling=True, dialled_s=boottime_s))
+
+    def welcomed(self, server_time: datetime, boottime_s: float) -> "Running":
+        heard = self.reckoning.heard(server_time, boottime_s, self.leaf.not_after)
+        return replace(self, reckoning=heard, link=Link(up=True, behind=False))
+
+    def dial_failed(
+        self, boottime_s: float, fraction: float, pushback_s: float | None = None, never: bool = False
+    ) -> "Running":
+        """No session came of the dial; one that was up before, with an older pair, may still be."""
+        failures = self.link.failures + 1
+        wait_s = dial_delay_s(16 if never else failures, fraction) if pushback_s is None or never else pushback_s
+        link = replace(self.link, dialling=False, failures=failures, earliest_s=boottime_s + wait_s)
+        return replace(self, link=link)
+
+    def session_ended(self, boottime_s: float, fraction: float, pushback_s: float | None = None) -> "Running":
+        """A session that was up is no more. Dialled again with the first backoff: a gateway that restarts is met by
+        all of its nodes."""
+        wait_s = dial_delay_s(1, fraction) if pushback_s is None else pushback_s
+        link = replace(self.link, up=False, behind=True, earliest_s=boottime_s + wait_s)
+        return replace(self, link=link)
+
+    def retired(self, boottime_s: float, fraction: float) -> "Running":
+        """The gateway says that this pair was replaced, and the disk has no other."""
+        wait_s = RETIRED_WAIT_S * (1 + fraction / 10)
+        return replace(self, link=replace(Link(), earliest_s=boottime_s + wait_s))
+
+    def renewed(self, leaf: Leaf, server_time: datetime, boottime_s: float) -> "Running":
+        """Dialled with the new pair at once: its first use is what retires the old one."""
+        return replace(
+            self,
+            leaf=leaf,
+            held_s=boottime_s,
+            reckoning=self.reckoning.heard(server_time, boottime_s, leaf.not_after),
+            renewing=False,
+            renewal=self.renewal.succeeded(boottime_s),
+            link=replace(self.link, behind=True, dialling=False, earliest_s=boottime_s),
+            told_expired_s=None,
+        )
+
+    def not_renewed(
+        self, wall: datetime, boottime_s: float, fraction: float, pushback_s: float | None = None, never: bool = False
+    ) -> "Running":
+        now = self.now(wall, boottime_s)
+        renewal = self.renewal.failed(self.leaf, now, boottime_s, fraction, pushback_s=pushback_s, never=never)
+        return replace(self, renewing=False, renewal=renewal)
