@@ -304,7 +304,11 @@ def refusals_are_counted_from_an_instant_on(store: Store) -> None:
 
 @clause
 def the_oldest_refusals_go(store: Store) -> None:
-    changed(store, lambda r: [r.refusals.add(rows.refusal(number)) for number in range(1, 11)])
+    def work(r: Records) -> None:
+        for number in range(1, 11):
+            r.refusals.add(rows.refusal(number))
+
+    changed(store, work)
     assert changed(store, lambda r: r.refusals.trim(rows.refusal(3).at, 100)) == 2
     assert changed(store, lambda r: r.refusals.trim(AT, 5)) == 3
     assert changed(store, lambda r: r.refusals.trim(AT, 5)) == 0

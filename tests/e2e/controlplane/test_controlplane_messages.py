@@ -69,12 +69,12 @@ def run(*words: str, prefix: tuple[str, ...] = (), env: dict[str, str] | None = 
     return commands.run("bcd-controlplane", *words, prefix=prefix, env=env)
 
 
-def init(where: Path | str, **how: tuple[str, ...]) -> Ran:
-    return run("init", "--dir", str(where), "--trust-domain", "example.test", **how)
+def init(where: Path | str, prefix: tuple[str, ...] = ()) -> Ran:
+    return run("init", "--dir", str(where), "--trust-domain", "example.test", prefix=prefix)
 
 
-def tokens(where: Path, **how: tuple[str, ...]) -> Ran:
-    return run("token", "list", "--dir", str(where), **how)
+def tokens(where: Path, prefix: tuple[str, ...] = ()) -> Ran:
+    return run("token", "list", "--dir", str(where), prefix=prefix)
 
 
 @contextmanager

@@ -101,7 +101,8 @@ def test_what_is_not_a_command_is_malformed(line: bytes) -> None:
 
 
 def test_an_answer_of_another_shape_is_malformed() -> None:
-    for answer in ({"result": {}}, {"result": [{}]}, {"failure": "Nothing"}, {"failure": "Usage", "message": "NO"}):
+    answers: list[dict[str, Any]] = [{"result": {}}, {"result": [{}]}, {"failure": "Nothing"}]
+    for answer in [*answers, {"failure": "Usage", "message": "NO", "fields": {}}]:
         with pytest.raises(codec.Malformed):
             codec.decode_answer(admin.ListTokens(), json.dumps(answer).encode())
 

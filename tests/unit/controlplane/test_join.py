@@ -17,7 +17,7 @@ from bcd.controlplane.domain.joining import Granted, JoinAnswer, Refused, Waitin
 from bcd.controlplane.ports.signing import CannotIssue
 from bcd.controlplane.ports.store import StoreUnavailable
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims
-from bcd.domain.model.names import Role
+from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.pending import SealedToken
 from bcd.protocol.pki import csr
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
@@ -53,7 +53,7 @@ def reason(plane: MemoryControlPlane, answer: JoinAnswer) -> str:
     return row.reason
 
 
-def state_of(plane: MemoryControlPlane, node: str) -> list[str]:
+def state_of(plane: MemoryControlPlane, node: NodeId) -> list[str]:
     return [row.state for row in plane.store.read(lambda r: r.certificates.of_node(node))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -41,7 +41,7 @@ class Context:
 
 def call(service: JoinService, data: bytes) -> tuple[bytes, tuple[Any, ...]]:
     """The answer, or the status in its place."""
-    method: Any = service.handler().service(_Details())
+    method: Any = service.handler().service(cast(Any, _Details()))
     context = Context()
 
     async def run() -> bytes:
@@ -133,7 +133,7 @@ class Slow:
 def test_beyond_the_limit_a_join_is_told_when_to_come_back() -> None:
     slow = Slow()
     service = JoinService(slow, MemoryControlPlane().clock, HeldLog(), limit=2)
-    method: Any = service.handler().service(_Details())
+    method: Any = service.handler().service(cast(Any, _Details()))
 
     async def one(context: Context) -> None:
         with pytest.raises(Aborted):

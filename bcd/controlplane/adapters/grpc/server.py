@@ -18,7 +18,6 @@ _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     # With it a second server would get every other connection of the first instead of an error.
     ("grpc.so_reuseport", 0),
-    ("grpc.max_concurrent_streams", 16),
     ("grpc.max_connection_idle_ms", 60_000),
 )
 
