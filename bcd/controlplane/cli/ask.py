@@ -26,16 +26,15 @@ def client(path: str) -> Client:
     opened: list[Store] = []
 
     def run(command: admin.Command) -> object:
-        # Only when no server runs: the container's library takes longer to load than all else does.
+        # Only when no server runs.
         from bcd.controlplane.adapters.sqlite.store import NotAStore
-        from bcd.controlplane.wiring.container import Container
+        from bcd.controlplane.wiring import commands
 
-        container = Container(directory=directory, log_as_json=False)
         try:
-            opened.append(container.store())
+            opened.append(commands.store(directory))
         except NotAStore as error:
             raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
-        return container.admin()(command)
+        return commands.admin(directory, opened[-1])(command)
 
     def close() -> None:
         for store in opened:

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from argparse import Namespace
+from datetime import datetime
 
 from bcd.controlplane.adapters.files import initialize
 from bcd.controlplane.adapters.files.directory import STORE, Directory, translated
@@ -16,16 +17,16 @@ from bcd.controlplane.domain.hosts import MalformedHost, host
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.ports.store import StoreUnavailable
-from bcd.controlplane.wiring.container import Container
+from bcd.controlplane.wiring import commands
 
 
 def init(arguments: Namespace) -> int:
     hosts = tuple(dict.fromkeys(arguments.host)) or default_hosts()
     settings = Settings(arguments.trust_domain, hosts, arguments.leaf_lifetime)
     directory = initialize.open_new(arguments.dir)
-    container = Container(directory=directory, log_as_json=False)
-    initialize.make_keys(directory, container.clock().now())
-    _make_store(directory, container, settings)
+    now = commands.clock().now()
+    initialize.make_keys(directory, now)
+    _make_store(directory, settings, now)
     initialize.complete(directory, settings)
     if arguments.json:
         print_json(
@@ -37,11 +38,11 @@ def init(arguments: Namespace) -> int:
     return 0
 
 
-def _make_store(directory: Directory, container: Container, settings: Settings) -> None:
+def _make_store(directory: Directory, settings: Settings, now: datetime) -> None:
     try:
         create(directory.inside(STORE))
-        store = container.store()
-        first_records(store, container.statements(), settings, container.clock().now())
+        store = commands.store(directory)
+        first_records(store, commands.statements(directory), settings, now)
         store.close()
     except NotAStore as error:
         raise FixDirectory(Message.STORE_BROKEN, path=f"{directory.path}/{STORE}", why=error) from None

@@ -241,7 +241,7 @@ def node_of_another_site(scene: Scene) -> Ran:
 
 def internal(scene: Scene) -> Ran:
     """A library that does not work."""
-    package = scene.new("broken") / "dependency_injector"
+    package = scene.new("broken") / "cryptography"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('of no use')\n")
     return run("token", "list", "--dir", str(scene.still), env={"PYTHONPATH": str(package.parent)})
