@@ -306,11 +306,14 @@ class MemoryDisk:
     def _do(self, change: Change) -> None:
         if self.power_lost_before is not None and len(self.trace) >= self.power_lost_before:
             raise PowerLost
+        if self.read_only and not isinstance(change, SyncFile | SyncDirectory | SyncParent | Mark):
+            # As the kernel does: before it looks whether there is such a name.
+            _no(errno.EROFS, str(change))
+        if isinstance(change, Unlink):
+            _in(self._folder(change.directory), change.name)
         if self._changes in self._faults:
             self._changes += 1
             _no(self._faults[self._changes - 1], str(change))
-        if self.read_only and not isinstance(change, SyncFile | SyncDirectory | SyncParent | Mark):
-            _no(errno.EROFS, str(change))
         if self.free_bytes <= 0 and isinstance(change, Create | Write | MakeDirectory):
             _no(errno.ENOSPC, str(change))
         self._apply(change)
