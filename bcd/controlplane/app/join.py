@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
+from bcd.controlplane.app.note import Note
 from bcd.controlplane.app.refuse import Refuse
 from bcd.controlplane.domain import joining
 from bcd.controlplane.domain.admission import Ask, Asked, Decision, Issue, Repeat, admit
@@ -49,7 +50,7 @@ class Join:
         except No as no:
             return self.refuse(request, source, no)
 
-        def decide(records: Records) -> JoinAnswer:
+        def decide(records: Records) -> tuple[JoinAnswer, Note]:
             now = self.clock.now()
             try:
                 decision = admit(records, asked, now)
@@ -57,7 +58,9 @@ class Join:
                 return self.refuse.within(records, request, source, no, asked.token.id)
             return self._carry_out(records, asked, decision, now)
 
-        return self.store.change(decide).result()
+        answer, note = self.store.change(decide).result()
+        note.write(self.log)
+        return answer
 
     def _form(self, request: JoinRequest, source: str) -> Asked:
         """The request's own form: bounds, names, the CSR's signature, the seal. Needs no record."""
@@ -104,14 +107,16 @@ class Join:
             raise No(Reason.TOKEN_MALFORMED)
         return token
 
-    def _carry_out(self, records: Records, asked: Asked, decision: Decision, now: datetime) -> JoinAnswer:
+    def _carry_out(self, records: Records, asked: Asked, decision: Decision, now: datetime) -> tuple[JoinAnswer, Note]:
+        told = {"token": asked.token.id, "source": asked.source}
         match decision:
             case Repeat(answer):
-                self.log.info("join answered again", serial=answer.serial, token=asked.token.id, source=asked.source)
-                return Granted(self._again(records, asked, answer, now))
+                note = Note("join answered again", {"serial": answer.serial, **told})
+                return Granted(self._again(records, asked, answer, now)), note
             case Ask(token, node, known):
                 question = known or self._put_question(records, asked, token, node, now)
-                return Waiting(question.id, retry_after_s(question, now))
+                note = Note("join waits for approval", {"approval": question.id, **told})
+                return Waiting(question.id, retry_after_s(question, now)), note
             case Issue():
                 return self._issue(records, asked, decision, now)
 
@@ -140,10 +145,9 @@ class Join:
         records.audit.add(
             Event(now, f"node:{asked.source}", Kind.JOIN_PENDING, {"approval": question.id, "token": token.id})
         )
-        self.log.info("join waits for approval", approval=question.id, token=token.id, source=asked.source)
         return question
 
-    def _issue(self, records: Records, asked: Asked, due: Issue, now: datetime) -> Granted:
+    def _issue(self, records: Records, asked: Asked, due: Issue, now: datetime) -> tuple[Granted, Note]:
         token = due.token
         node = self._node(records, asked, due, now)
         not_before, not_after = leaf_dates(now, self.settings.leaf_lifetime, token.role)
@@ -204,8 +208,7 @@ class Join:
             "nodeKey": "unattested",
         }
         records.audit.add(Event(now, f"node:{asked.source}", Kind.NODE_JOINED, detail))
-        self.log.info("node joined", source=asked.source, **detail)
-        return Granted(signed)
+        return Granted(signed), Note("node joined", {"source": asked.source, **detail})
 
     def _node(self, records: Records, asked: Asked, due: Issue, now: datetime) -> Node:
         if due.node is not None:

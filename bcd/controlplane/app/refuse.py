@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from bcd.controlplane.app.note import Note
 from bcd.controlplane.domain import refusals
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.ids import REFUSAL_ID_BYTES, RefusalId
@@ -23,10 +24,14 @@ class Refuse:
 
     def __call__(self, request: JoinRequest, source: str, no: No) -> Refused:
         """Records the refusal in a transaction of its own. StoreUnavailable: then nothing was refused."""
-        return self.store.change(lambda records: self.within(records, request, source, no, "")).result()
+        refused, note = self.store.change(lambda records: self.within(records, request, source, no, "")).result()
+        note.write(self.log)
+        return refused
 
-    def within(self, records: Records, request: JoinRequest, source: str, no: No, token_id: str) -> Refused:
-        """Records the refusal in the caller's transaction. Beyond the caps only the log has it."""
+    def within(
+        self, records: Records, request: JoinRequest, source: str, no: No, token_id: str
+    ) -> tuple[Refused, Note]:
+        """Records the refusal in the caller's transaction. Beyond the caps only the log, by the note, has it."""
         now = self.clock.now()
         refusal = Refusal(
             id=RefusalId(self.random.bytes(REFUSAL_ID_BYTES).hex()),
@@ -38,7 +43,7 @@ class Refuse:
             claims=request.claims if claims_in_bounds(request.claims) else Claims(),
             detail=no.detail,
         )
-        fields = {"id": refusal.id, "reason": no.reason.value, "source": source, "token": token_id}
+        fields = {"id": refusal.id, "reason": no.reason.value, "token": token_id}
         since = now - refusals.WINDOW
         kept = (
             records.refusals.count_since(since, source) < refusals.MAX_ROWS_PER_SOURCE_AND_HOUR
@@ -48,5 +53,5 @@ class Refuse:
             records.refusals.add(refusal)
             records.refusals.trim(now - refusals.KEPT_FOR, refusals.MAX_ROWS)
             records.audit.add(Event(now, f"node:{source}", Kind.JOIN_REFUSED, fields))
-        self.log.warning("join refused", kept=kept, detail=no.detail, **fields)
-        return Refused(refusal.id)
+        told = {**fields, "detail": no.detail, "source": source, "kept": kept}
+        return Refused(refusal.id), Note("join refused", told, warning=True)

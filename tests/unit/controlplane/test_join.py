@@ -423,6 +423,8 @@ def test_a_store_that_fails_decides_nothing(plane: MemoryControlPlane, changes: 
     with pytest.raises(StoreUnavailable):
         ask(plane, machine, token, **changes)
     assert not plane.nodes() and not plane.refusals()
+    # Nothing that did not happen stands in the log.
+    assert not plane.log.lines
     granted(plane, machine, token)
 
 
