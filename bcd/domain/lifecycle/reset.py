@@ -1,6 +1,7 @@
 """Setting an identity aside (specification, "Joining again with --reset"; decision 7). Nothing is deleted."""
 
 from dataclasses import dataclass
+from itertools import count
 
 from bcd.domain.model.datadir import RESET_ORDER, reset_name
 from bcd.ports.clock import Clock
@@ -26,7 +27,7 @@ class Reset:
         """What a reset now would move, in its order. Takes no lock and writes nothing."""
         there = {entry.name for entry in self.fs.entries()}
         now = self.clock.now()
-        return tuple(Moved(name, reset_name(name, now)) for name in RESET_ORDER if name in there)
+        return tuple(Moved(name, _free(reset_name(name, now), there)) for name in RESET_ORDER if name in there)
 
     def __call__(self) -> tuple[Moved, ...]:
         """Moves them, identity.json last: a cut in between leaves an identity without its key, and that points back
@@ -39,3 +40,9 @@ class Reset:
                 self.events.info("set aside", file=name, as_=new_name)
                 moved.append(Moved(name, new_name))
         return tuple(moved)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name that `move_aside` gives where `name` is to be had: that, or the first of name.1, name.2… left."""
+    names = (f"{name}.{number}" if number else name for number in count())
+    return next(free for free in names if free not in taken)
