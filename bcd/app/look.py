@@ -13,7 +13,7 @@ from bcd.domain.model.loading import NotJoined as NotJoinedYet
 from bcd.domain.model.pending import PendingJoin
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
-from bcd.ports.journal import Journal, JournalOf, JournalState
+from bcd.ports.journal import Journal, JournalOf, JournalState, Told
 from bcd.protocol.files import join_pending
 from bcd.protocol.files.encoding import MalformedFile
 
@@ -36,6 +36,11 @@ class Sight:
     journal: JournalState
     directory: datadir.Directory | None
     now: datetime
+
+    @property
+    def told(self) -> Told:
+        """What a node wrote in its journal; nothing where there is no journal of this node's."""
+        return self.journal.told if isinstance(self.journal, JournalOf) else Told()
 
     @property
     def failure(self) -> Failure | None:

@@ -1,8 +1,8 @@
 """`bcd status`: what the identity is; exits as a node that starts now would."""
 
 import json
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from bcd.app.look import PendingUnreadable, Sight
@@ -10,9 +10,10 @@ from bcd.cli import options
 from bcd.cli.build import Build
 from bcd.cli.render import error, time
 from bcd.domain.model.failures import Exit
-from bcd.domain.model.identity import Identity, Trust, renew_at
+from bcd.domain.model.identity import Identity, Leaf, Trust, renew_at
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
 from bcd.domain.model.pending import PendingJoin
+from bcd.ports.journal import Told
 from bcd.protocol.files.config import Config
 from bcd.wiring import config_file, node
 
@@ -42,25 +43,48 @@ def _print(sight: Sight) -> None:
         identity = sight.found.identity
         leaf = identity.leaf
         who = f"{identity.node_id} (site {identity.site_id}, role {identity.role.value})"
-        print(f"identity       {who}, node key {_place(sight.found)}")
-        print(f"SPIFFE ID      {leaf.spiffe_id}")
+        print(f"identity: {who}, node key {_place(sight.found)}")
+        print(f"SPIFFE ID: {leaf.spiffe_id}")
         if sight.now >= leaf.not_after:
-            print(f"certificate    expired at {time(leaf.not_after)}")
+            print(f"certificate: expired at {time(leaf.not_after)}")
         else:
-            print(f"certificate    valid until {time(leaf.not_after)} (in {_span(leaf.not_after - sight.now)})")
-            print(f"renewal        planned for {time(renew_at(leaf))}")
-        print(f"signed intent  {_intent(identity.trust)}")
+            print(f"certificate: valid until {time(leaf.not_after)} (in {_span(leaf.not_after - sight.now)})")
+        for line in _running(sight, leaf):
+            print(line)
+        print(f"signed intent: {_intent(identity.trust)}")
         match sight.found:
             case PromoteNext():
-                print("next key       certified: the next start makes it node.key")
+                print("next key: certified: the next start makes it node.key")
             case RemoveNext():
-                print("next key       left by a renewal that was cut off: the next start removes it")
+                print("next key: left by a renewal that was cut off: the next start removes it")
     match sight.pending:
         case PendingJoin() as pending if not isinstance(sight.found, Loaded):
             waiting = f", waiting for approval {pending.pending_id}" if pending.pending_id else ""
-            print(f"join           begun {time(pending.begun)}{waiting}; bcd join goes on with it")
+            print(f"join: begun {time(pending.begun)}{waiting}; bcd join goes on with it")
         case PendingUnreadable(why):
-            print(f"join           join.pending {why}")
+            print(f"join: join.pending {why}")
+
+
+def _running(sight: Sight, leaf: Leaf) -> Iterator[str]:
+    """What the journal adds: a node's plan and its trouble."""
+    told = sight.told
+    planned = _planned(told, leaf)
+    late = " (that is past)" if sight.now >= planned else ""
+    yield f"renewal: planned for {time(planned)}{late}"
+    if told.last_error and told.last_error_at is not None:
+        yield f"renewal failed: {told.failures} in a row, last at {time(told.last_error_at)}: {told.last_error}"
+    yield f"node: {told.running or 'not running'}"
+    if told.session and told.session_since is not None:
+        stale = "" if told.running else " when it ended"
+        yield f"session: {told.session}, since {time(told.session_since)}{stale}"
+    for kid, count in told.signatures:
+        yield f"handshakes signed: {count} by key {kid}"
+
+
+def _planned(told: Told, leaf: Leaf) -> datetime:
+    """The plan of the node that runs, where it has one for this leaf; else what the leaf's dates say."""
+    at = renew_at(leaf)
+    return max(at, told.planned) if told.running and told.planned is not None and told.planned < leaf.not_after else at
 
 
 def _place(found: Loaded) -> str:
@@ -90,6 +114,8 @@ def _document(sight: Sight, config: Config) -> dict[str, Any]:
         document["pendingJoin"] = {"begun": time(sight.pending.begun), "attestor": sight.pending.attestor}
         if sight.pending.pending_id:
             document["pendingJoin"]["approval"] = sight.pending.pending_id
+    if isinstance(sight.found, Loaded):
+        document |= _node(sight.told)
     document["exit"] = int(Exit.OK if failure is None else failure.exit)
     if failure is not None:
         document["message"] = failure.text
@@ -108,7 +134,7 @@ def _identity(found: Loaded, identity: Identity, sight: Sight) -> dict[str, Any]
         "notBefore": time(leaf.not_before),
         "notAfter": time(leaf.not_after),
         "expired": sight.now >= leaf.not_after,
-        "renewAt": time(renew_at(leaf)),
+        "renewAt": time(_planned(sight.told, leaf)),
         "commandRoots": len(identity.trust.roots) if identity.trust is not None else 0,
     }
     if identity.trust is not None:
@@ -120,4 +146,17 @@ def _identity(found: Loaded, identity: Identity, sight: Sight) -> dict[str, Any]
             document["nextKey"] = "promote"
         case RemoveNext():
             document["nextKey"] = "remove"
+    return document
+
+
+def _node(told: Told) -> dict[str, Any]:
+    """What the journal says: of the node that runs, or that ran last."""
+    document: dict[str, Any] = {"running": bool(told.running)}
+    if told.session and told.session_since is not None:
+        document["session"] = {"state": told.session, "since": time(told.session_since)}
+    if told.last_error and told.last_error_at is not None:
+        failed = {"failures": told.failures, "error": told.last_error, "at": time(told.last_error_at)}
+        document["renewalFailed"] = failed
+    if told.signatures:
+        document["handshakesSigned"] = [{"kid": kid, "count": count} for kid, count in told.signatures]
     return document

@@ -21,8 +21,10 @@ class CorruptJournal:
 
 @dataclass(frozen=True)
 class Told:
-    """What the node that runs, or ran last, wrote of itself; None and empty where it wrote nothing yet."""
+    """What the node that runs, or ran last, wrote of itself; None and empty where it wrote nothing yet. It may be a
+    little stale while a node runs: nobody waits for it. `running` is the process that has the journal open, if any."""
 
+    running: str = ""
     session: str = ""
     session_since: datetime | None = None
     planned: datetime | None = None

@@ -5,6 +5,7 @@ import pwd
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bcd.adapters.fs.holder import holder
 from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.journal.sqlite import SqliteJournal
@@ -87,4 +88,4 @@ class Reader:
 def reader(config: Config, events: Events) -> Reader:
     fs = data_directory(config)
     load = Load(fs, FileKeys(), events, config.data_dir)
-    return Reader(fs, load, SqliteJournal(config.data_dir), SystemClock())
+    return Reader(fs, load, SqliteJournal(config.data_dir, holder), SystemClock())

@@ -97,7 +97,9 @@ def journal_maker(config: Config, fs: Fs, events: Events) -> Callable[[Loaded], 
         try:
             return open_journal(path, node, events)
         except SecondNode as second:
-            raise TryLater(Message.SECOND_NODE, path=config.data_dir, holder=holder(second.file)) from None
+            raise TryLater(
+                Message.SECOND_NODE, path=config.data_dir, holder=holder(second.file) or "another process"
+            ) from None
         except (OSError, sqlite3.Error) as error:
             # A read-only or full disk: the session is worth more than its record.
             events.warning("the node runs without a journal", why=error)

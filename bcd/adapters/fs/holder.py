@@ -1,11 +1,11 @@
-"""Who holds a directory's lock, from /proc/locks, for a person to read."""
+"""Who holds the lock of a directory or a file, from /proc/locks, for a person to read."""
 
 import os
 
 
-def holder(directory: os.stat_result) -> str:
-    """`bcd join (process 4711)`, or `another process` where the kernel does not tell."""
-    device = f"{os.major(directory.st_dev):02x}:{os.minor(directory.st_dev):02x}:{directory.st_ino}"
+def holder(file: os.stat_result) -> str | None:
+    """`bcd join (process 4711)`, or None where nobody holds it or the kernel does not tell."""
+    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as lines:
             for line in lines:
@@ -15,7 +15,7 @@ def holder(directory: os.stat_result) -> str:
                     return _named(fields[4])
     except OSError:
         pass
-    return "another process"
+    return None
 
 
 def _named(pid: str) -> str:

@@ -179,7 +179,7 @@ class LocalFs:
         try:
             while not self._sys.try_lock(directory):
                 if self._clock.boottime_s() >= until:
-                    who = holder(self._sys.stat_open(directory))
+                    who = holder(self._sys.stat_open(directory)) or "another process"
                     raise TryLater(Message.LOCKED, path=self._path, holder=who)
                 self._clock.wait(_LOCK_POLL_S)
         except OSError as error:
