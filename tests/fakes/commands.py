@@ -10,6 +10,8 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 # Commands take well under a second; a test that waits longer than this has found a hang.
 TIMEOUT_S = 60.0
+# What `start` started, for `end_all`.
+_started: "list[subprocess.Popen[bytes]]" = []
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,21 @@ def run(
 
 def start(*words: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
     """Starts one of our commands with its three streams in pipes."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*prefix, *command(words)],
         env=environment(env),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    _started.append(process)
+    return process
+
+
+def end_all() -> None:
+    """Ends what `start` started and a failed test left behind."""
+    while _started:
+        process = _started.pop()
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
