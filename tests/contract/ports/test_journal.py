@@ -262,7 +262,7 @@ def test_a_journal_that_may_not_be_read_is_not_called_corrupt(mode: int, tmp_pat
         assert said.startswith(Message.PERMISSION_DENIED.name)
         assert str(path) in said
     else:
-        assert said == "JournalOf(owner='n-7')\n"
+        assert said.startswith("JournalOf(owner='n-7',")
 
 
 @pytest.mark.parametrize("descriptors", [3, 4, 64])
@@ -274,4 +274,4 @@ def test_a_journal_that_cannot_be_opened_now_is_not_called_corrupt_either(descri
         assert said.startswith(Message.FILE_SYSTEM.name)
         assert str(path) in said
     else:
-        assert said == "JournalOf(owner='n-7')\n"
+        assert said.startswith("JournalOf(owner='n-7',")
