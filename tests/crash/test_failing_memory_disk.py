@@ -8,7 +8,7 @@ import pytest
 from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.domain.lifecycle.join import LOCK_WAIT_S
 from bcd.domain.lifecycle.reset import Reset
-from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY, PENDING
+from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, NEXT_KEY, PENDING
 from bcd.domain.model.failures import Message, TryLater
 from tests.crash.directories import BEFORE, PATH, previous
 from tests.crash.judge import judge_end, judge_load, request_of, second_join
@@ -18,6 +18,7 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.joining import ANY_NODE, ControlPlane, Credential, Recorded
 from tests.fakes.memory_disk import File, Folder, MemoryDisk
 
+RECORDS = "/var/lib/bcd-hostconfig"
 NO_SPACE, READ_ONLY, BROKEN = errno.ENOSPC, errno.EROFS, errno.EIO
 
 
@@ -97,6 +98,28 @@ def test_a_directory_whose_making_was_cut_off_belongs_to_the_nodes_user_in_the_e
         found = fs.look()
         assert found is not None
         assert found.uid == 970, f"killed after {[str(change) for change in whole.trace[:kill]]}"
+
+
+def test_there_is_no_identity_without_roots_record_of_it() -> None:
+    """B03, B08: under [helper], whatever the cut, and whichever change is refused."""
+    disk, plane = disk_with(None), ControlPlane()
+    _join_with_record(disk, plane)
+    (signed,) = plane.issued.values()
+    for n in range(len(disk.trace) + 1):
+        for found in disk.states_at(n):
+            record = found.files(RECORDS).get(JOIN_RECORD)
+            assert record == signed or IDENTITY not in found.files(PATH)
+    for n, change in enumerate(disk.trace):
+        refusing, asked = disk_with(None), ControlPlane()
+        refusing.fail(BROKEN, at=n)
+        with pytest.raises(TryLater):
+            _join_with_record(refusing, asked)
+        assert JOIN_RECORD in refusing.files(RECORDS) or IDENTITY not in refusing.files(PATH), change
+
+
+def _join_with_record(disk: MemoryDisk, plane: ControlPlane) -> None:
+    record = LocalFs(RECORDS, ManualClock(), syscalls=disk)
+    joining.join(local(disk), PATH, plane, Credential(), record=record)(ANY_NODE)
 
 
 @pytest.mark.parametrize("files", [(KEY, IDENTITY), (NEXT_KEY, KEY, IDENTITY), (NEXT_KEY, IDENTITY), (KEY, PENDING)])
