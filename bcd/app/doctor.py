@@ -98,10 +98,25 @@ class Doctor:
         return Finding("join port", Level.OK, f"{config.join} presents the pinned serving CA")
 
 
+# How the way back begins in the documented messages that have one.
+_WAYS_BACK = (
+    "; join again: ",
+    "; get ",
+    ": get ",
+    ": chmod ",
+    ": chown ",
+    ": run it as root",
+    ": make ",
+    ": move ",
+    ": name ",
+    ": remount ",
+)
+
+
 def _failed(check: str, failure: Failure) -> Finding:
     """A documented message as a finding, cut where its own way back begins."""
     level = Level.WARN if failure.message is Message.NOT_JOINED else Level.FAIL
-    for mark in ("; join again: ", "; get ", ": chmod ", ": chown ", ": run it as root", ": make one ", ": move "):
+    for mark in _WAYS_BACK:
         said, found, way_back = failure.text.partition(mark)
         if found:
             return Finding(check, level, said, (mark + way_back).removeprefix("; join again").lstrip(":; "))

@@ -91,7 +91,12 @@ class Look:
                 return self.load.failure(decision)
 
     def _pending(self) -> PendingJoin | PendingUnreadable | None:
-        data = self.fs.read(PENDING, MAX_FILE_BYTES)
+        try:
+            data = self.fs.read(PENDING, MAX_FILE_BYTES)
+        except Failure as failure:
+            # No node needs it: whatever lies under this name keeps none from starting.
+            denied = failure.message is Message.PERMISSION_DENIED
+            return PendingUnreadable("may not be read by this user" if denied else "is not a file that can be read")
         if data is None:
             return None
         try:

@@ -47,7 +47,9 @@ JournalState = NoJournal | CorruptJournal | JournalOf
 
 class Journal(Protocol):
     def look(self) -> JournalState:
-        """Whose journal lies in the data directory and what it says. Writes nothing and takes no lock."""
+        """Whose journal lies in the data directory and what it says. Writes nothing and takes no lock.
+
+        Refused (PERMISSION_DENIED) or TryLater (FILE_SYSTEM) when it cannot be read: that makes it no corrupt one."""
         ...
 
 
