@@ -22,11 +22,12 @@ def run(build: Build, argv: Sequence[str]) -> int:
     options.add_config(parser)
     options.add_json(parser)
     given = parser.read(argv)
+    config: Config | Failure
     try:
-        config: Config | Failure = config_file.read(given.config, options.config_flags(given))
+        config = config_file.read(given.config, options.config_flags(given))
+        look = node.looker(config)
     except Failure as failure:
-        config = failure
-    look = None if isinstance(config, Failure) else node.looker(config)
+        config, look = failure, None
     findings = Doctor(config, look, _reach, _encryption_key)()
     if given.json:
         print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))
