@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 
 from bcd.adapters.host.process import harden
-from bcd.app.node import Inbox
+from bcd.app.inbox import Inbox
 from bcd.cli import options
 from bcd.cli.build import Build
 from bcd.domain.model.failures import Exit

@@ -6,6 +6,8 @@ import grpc
 
 from bcd.adapters.grpc import pinned
 from bcd.adapters.grpc.answers import join_answer
+from bcd.adapters.grpc.channel import CALL_TIMEOUT_S, OPTIONS
+from bcd.adapters.grpc.roots import Roots
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.joining import Answer, Failed, Issued, Pending
 from bcd.domain.model.pins import Pins
@@ -14,20 +16,6 @@ from bcd.ports.join_transport import JoinQuestion
 from bcd.protocol.files.config import Address
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import join_pb2_grpc as services
-
-CALL_TIMEOUT_S = 30.0
-MAX_MESSAGE_BYTES = 1 << 20
-OPTIONS: tuple[tuple[str, int | str], ...] = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    # A proxy from the environment would see, and could answer, what is meant for the control plane.
-    ("grpc.enable_http_proxy", 0),
-    # Retries are the join's own: it counts them and tells of them.
-    ("grpc.enable_retries", 0),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.use_local_subchannel_pool", 1),
-)
 
 
 class GrpcJoinTransport:
@@ -43,37 +31,26 @@ class GrpcJoinTransport:
         probe_timeout_s: float = pinned.CONNECT_TIMEOUT_S,
     ) -> None:
         self._address = address
-        self._pins = pins
-        self._config_path = config_path
-        self._clock = clock
-        self._ca_file = ca_file
         self._call_timeout_s = call_timeout_s
-        self._probe_timeout_s = probe_timeout_s
-        self._root: pinned.ServingCa | None = None
+        self._roots = Roots(
+            address, pins=pins, config_path=config_path, clock=clock, ca_file=ca_file, timeout_s=probe_timeout_s
+        )
 
     def join(self, question: JoinQuestion) -> Answer:
         try:
-            first = self._root or self._from_file()
+            first = self._roots.at_hand()
             if first is not None:
                 answer = self._ask(first, question)
                 if not isinstance(answer, Failed) or not _is_verification(answer):
-                    self._root = first
                     return answer
             # No CA at hand, or the one at hand did not verify the server: look at what the server presents now.
-            self._root = pinned.from_server(
-                self._address, self._pins, self._clock.now(), self._config_path, self._probe_timeout_s
-            )
+            root = self._roots.probe()
         except pinned.CannotProbe as error:
-            self._root = None
             return Failed(str(error))
-        return self._ask(self._root, question)
+        return self._ask(root, question)
 
     def close(self) -> None:
         """Each call closes its own channel."""
-
-    def _from_file(self) -> pinned.ServingCa | None:
-        data = self._ca_file()
-        return pinned.from_file(data, self._pins, self._clock.now()) if data is not None else None
 
     def _ask(self, root: pinned.ServingCa, question: JoinQuestion) -> Answer:
         if not root.pem:

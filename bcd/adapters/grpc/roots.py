@@ -32,10 +32,21 @@ class Roots:
 
     def find(self) -> pinned.ServingCa:
         """The CA, PEM; CannotProbe or FixConfiguration (SERVING_PIN) when there is none to be had."""
-        if self._held is None:
-            self._held = self._from_file() or pinned.from_server(
-                self._address, self._pins, self._clock.now(), self._config_path, self._timeout_s
-            )
+        return self.at_hand() or self.probe()
+
+    def at_hand(self) -> pinned.ServingCa | None:
+        """The CA that is held, or the one in the file beside the configuration; the server is not asked."""
+        if self._held is None and not self._file_failed:
+            data = self._ca_file()
+            self._held = pinned.from_file(data, self._pins, self._clock.now()) if data is not None else None
+        return self._held
+
+    def probe(self) -> pinned.ServingCa:
+        """The CA in what the server presents now; fails as `find` does."""
+        self._held = None
+        self._held = pinned.from_server(
+            self._address, self._pins, self._clock.now(), self._config_path, self._timeout_s
+        )
         return self._held
 
     def did_not_verify(self) -> None:
@@ -45,7 +56,3 @@ class Roots:
 
     def verified(self) -> None:
         self._file_failed = False
-
-    def _from_file(self) -> pinned.ServingCa | None:
-        data = None if self._file_failed else self._ca_file()
-        return pinned.from_file(data, self._pins, self._clock.now()) if data is not None else None

@@ -139,6 +139,9 @@ class Running:
             told_expired_s=None,
         )
 
+    def told_to_renew(self, boottime_s: float) -> "Running":
+        return replace(self, renewal=self.renewal.told_to(boottime_s))
+
     def not_renewed(
         self, wall: datetime, boottime_s: float, fraction: float, pushback_s: float | None = None, never: bool = False
     ) -> "Running":

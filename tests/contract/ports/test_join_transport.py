@@ -17,7 +17,8 @@ import pytest
 from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from bcd.adapters.grpc.join import OPTIONS, GrpcJoinTransport
+from bcd.adapters.grpc.channel import OPTIONS
+from bcd.adapters.grpc.join import GrpcJoinTransport
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.domain.model.joining import Answer, Failed, Issued, JoinDenied, Pending

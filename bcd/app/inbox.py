@@ -1,0 +1,75 @@
+"""What happens to a running node, and where the one thread that decides hears of it."""
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bcd.domain.lifecycle.renew import RenewOutcome
+from bcd.ports.gateway import Connection, Ended, Heard
+
+
+class Stop:
+    """Somebody asked the node to end."""
+
+
+@dataclass(frozen=True)
+class Dialled:
+    """What came of a dial: a connection with Hello said on it, or why there is none."""
+
+    number: int
+    result: Connection | Ended
+
+
+@dataclass(frozen=True)
+class Said:
+    """Something heard on connection `number`."""
+
+    number: int
+    heard: Heard
+
+
+@dataclass(frozen=True)
+class RenewalEnded:
+    outcome: RenewOutcome
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A worker's task did not end as it should: `why` for an operator."""
+
+    task: str
+    why: str
+
+
+class ChangedOnDisk:
+    """The disk holds another identity than the one in use."""
+
+
+Event = Stop | Dialled | Said | RenewalEnded | Trouble | ChangedOnDisk
+Send = Callable[[Event], None]
+
+
+class Inbox:
+    """Events for the life that runs; those of one that is over are dropped, whoever still sends them."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
+        self._life = 0
+
+    def begin(self) -> Send:
+        """A new life; what it returns is how its threads send."""
+        self._life += 1
+        life = self._life
+        return lambda event: self._queue.put((life, event))
+
+    def stop(self) -> None:
+        """Ends the node, whichever life it is in. Safe in a signal handler."""
+        self._queue.put((0, Stop()))
+
+    def get(self, timeout_s: float) -> Event | None:
+        """The next event, or None when none came in time."""
+        try:
+            life, event = self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        return event if life in (0, self._life) else None
