@@ -71,8 +71,9 @@ def test_the_dry_run_of_a_reset_shows_the_files_and_the_reset_moves_them(by_hand
 
 def test_status_and_doctor_have_something_to_say(by_hand: tuple[int, str, str]) -> None:
     _, out, _ = by_hand
-    assert lines_of(out, "identity ")
-    assert lines_of(out, "ok    identity ")
+    node = lines_of(out, "already joined as ")[0].split()[3]
+    assert any(re.match(rf"identity\W.* {node} \(site lab, role node\)", line) for line in out.splitlines())
+    assert any(re.match(rf"ok +identity +{node} ", line) for line in out.splitlines())
     assert not lines_of(out, "fail ")
 
 
