@@ -127,7 +127,8 @@ class Session:
             self._parts.events.warning("session ended", why=ended.why)
             held.journal.session(f"down: {ended.why}", held.now())
             fraction = self._parts.entropy.fraction()
-            held.state = held.state.session_ended(held.clock.boottime_s(), fraction, ended.pushback_s)
+            boottime_s = held.clock.boottime_s()
+            held.state = held.state.session_ended(boottime_s, fraction, ended.pushback_s, ended.never)
             self._telling.status()
         elif number == self._dialled and held.state.link.dialling:
             self.dial_failed(ended)

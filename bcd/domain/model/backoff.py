@@ -4,6 +4,9 @@ JOIN_ATTEMPTS = 20
 JOIN_CEILING_S = 60.0
 RENEW_FIRST_S = 30.0
 RENEW_CEILING_S = 600.0
+# Protocol: a pushback is waited exactly. But no longer than a certificate can last: one of years, or of all that 64
+# bits hold, would be a node that never calls again.
+PUSHBACK_CEILING_S = 86_400.0
 
 
 def join_delay_s(attempt: int, fraction: float) -> float:

@@ -5,7 +5,10 @@ this boot has told the time, the wall clock is not asked any more.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+# Whatever a server or a file says, a boottime can be added to it without leaving the calendar.
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,11 @@ class Reckoning:
             return self.told + timedelta(seconds=boottime_s - self.told_s)
         if self.mark is None:
             return wall
-        return max(wall, self.mark + timedelta(seconds=boottime_s - self.since_s))
+        return max(wall, min(self.mark, LATEST) + timedelta(seconds=boottime_s - self.since_s))
 
     def heard(self, server_time: datetime, boottime_s: float, ceiling: datetime) -> "Reckoning":
         """With a server time just heard. The mark only rises, and never past `ceiling`, the held leaf's end: a server
         whose clock is years ahead must not leave behind a mark that makes every later certificate look expired."""
         capped = min(server_time, ceiling)
         mark = capped if self.mark is None else max(self.mark, capped)
-        return replace(self, mark=mark, told=server_time, told_s=boottime_s)
+        return replace(self, mark=mark, told=min(server_time, LATEST), told_s=boottime_s)

@@ -6,7 +6,7 @@ Two clocks: estimated times (datetime) for what a certificate says, boottime (se
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bcd.domain.model.backoff import RENEW_CEILING_S, renew_delay_s
+from bcd.domain.model.backoff import PUSHBACK_CEILING_S, RENEW_CEILING_S, renew_delay_s
 from bcd.domain.model.identity import Leaf, renew_at
 
 # Decision 14: however the dates look, a quarter of a lifetime lies between two renewals that worked.
@@ -30,21 +30,24 @@ class Renewal:
 
     def due(self, leaf: Leaf, now: datetime, boottime_s: float) -> bool:
         """Whether the leaf is to be renewed now."""
-        if boottime_s < self.earliest_s:
-            return False
-        if self.asked:
-            return True
-        if self.succeeded_s is not None:
-            gap_s = leaf.lifetime.total_seconds() * MIN_GAP_FRACTION
-            if boottime_s < self.succeeded_s + gap_s:
-                return False
-        return now >= renew_at(leaf)
+        return boottime_s >= self.due_s(leaf, now, boottime_s)
+
+    def due_s(self, leaf: Leaf, now: datetime, boottime_s: float) -> float:
+        """The boottime at which the leaf is to be renewed, as it looks now."""
+        plan_s = boottime_s if self.asked else boottime_s + (renew_at(leaf) - now).total_seconds()
+        return max(self._not_before_s(leaf), plan_s)
 
     def planned(self, leaf: Leaf, now: datetime, boottime_s: float) -> datetime:
         """The estimated time of the next attempt, as far as it is known: for the log and for `status`."""
-        waits_s = max(0.0, self.earliest_s - boottime_s)
+        waits_s = max(0.0, self._not_before_s(leaf) - boottime_s)
         at = now if self.asked else renew_at(leaf)
         return max(at, now + timedelta(seconds=waits_s))
+
+    def _not_before_s(self, leaf: Leaf) -> float:
+        """The boottime before which there is no attempt, whatever the leaf says."""
+        if self.asked or self.succeeded_s is None:
+            return self.earliest_s
+        return max(self.earliest_s, self.succeeded_s + leaf.lifetime.total_seconds() * MIN_GAP_FRACTION)
 
     def succeeded(self, boottime_s: float) -> "Renewal":
         return replace(self, failures=0, earliest_s=0.0, succeeded_s=boottime_s, asked=False)
@@ -58,7 +61,7 @@ class Renewal:
         if never:
             wait_s = RENEW_CEILING_S
         elif pushback_s is not None:
-            wait_s = pushback_s
+            wait_s = min(pushback_s, PUSHBACK_CEILING_S)
         else:
             wait_s = renew_delay_s(failures, fraction)
         left_s = (leaf.not_after - now).total_seconds()

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from bcd.domain.model.backoff import dial_delay_s
-from bcd.domain.model.identity import Leaf, renew_at
+from bcd.domain.model.backoff import PUSHBACK_CEILING_S, dial_delay_s
+from bcd.domain.model.identity import Leaf
 from bcd.domain.model.reckoning import Reckoning
 from bcd.domain.model.renewal import Renewal
 
@@ -20,6 +20,11 @@ OLD_KEY_S = 300.0
 # Protocol, "Answers can be lost": a retired certificate's use is no verdict for 10 minutes. A node whose disk still
 # holds one asks again after that, so that the control plane can tell which of two copies is to live.
 RETIRED_WAIT_S = 660.0
+# A session that ended before it was this old failed, Welcome or not: a gateway that welcomes and hangs up would be met
+# by all of its nodes every other second, for ever.
+SETTLED_S = 60.0
+# More failures in a row than the backoff can tell apart.
+_LONGEST = 16
 
 
 class Todo(Enum):
@@ -32,10 +37,11 @@ class Todo(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """The session: `up` since a Welcome; `dialling` since boottime `dialled_s`; `behind` when it, or nothing at all,
-    runs while a newer pair is in use. `failures` in a row; no dial before boottime `earliest_s`."""
+    """The session: `up` since a Welcome at boottime `up_s`; `dialling` since boottime `dialled_s`; `behind` when it,
+    or nothing at all, runs while a newer pair is in use. `failures` in a row; no dial before boottime `earliest_s`."""
 
     up: bool = False
+    up_s: float = 0.0
     behind: bool = True
     dialling: bool = False
     dialled_s: float = 0.0
@@ -65,36 +71,29 @@ class Running:
 
     def todo(self, wall: datetime, boottime_s: float) -> tuple[Todo, ...]:
         """What is to be started now."""
-        now = self.now(wall, boottime_s)
-        link = self.link
-        found = []
-        if link.dialling and boottime_s >= link.dialled_s + WELCOME_WITHIN_S:
-            found.append(Todo.GIVE_DIAL_UP)
-        if link.behind and not link.dialling and boottime_s >= link.earliest_s:
-            found.append(Todo.DIAL)
-        if not self.renewing and self.renewal.due(self.leaf, now, boottime_s):
-            found.append(Todo.RENEW)
-        told_lately = self.told_expired_s is not None and boottime_s < self.told_expired_s + TELL_EXPIRED_EVERY_S
-        if now >= self.leaf.not_after and not told_lately:
-            found.append(Todo.TELL_EXPIRED)
-        if boottime_s >= self.looked_s + LOOK_EVERY_S:
-            found.append(Todo.LOOK_AT_DISK)
-        return tuple(found)
+        return tuple(what for what, at_s in self._moments(wall, boottime_s) if boottime_s >= at_s)
 
     def wait_s(self, wall: datetime, boottime_s: float) -> float:
-        """Seconds until `todo` may say something new, at most LOOK_EVERY_S."""
-        now = self.now(wall, boottime_s)
-        moments = [self.looked_s + LOOK_EVERY_S]
-        if self.link.dialling:
-            moments.append(self.link.dialled_s + WELCOME_WITHIN_S)
-        elif self.link.behind:
-            moments.append(self.link.earliest_s)
+        """Seconds until `todo` says something new, as far as it is known, at most LOOK_EVERY_S."""
+        first_s = min(at_s for _, at_s in self._moments(wall, boottime_s))
+        return min(LOOK_EVERY_S, max(0.0, first_s - boottime_s))
+
+    def _moments(self, wall: datetime, boottime_s: float) -> list[tuple[Todo, float]]:
+        """What is not under way, each with the boottime at which it is to be started."""
+        now, link = self.now(wall, boottime_s), self.link
+        found = []
+        if link.dialling:
+            found.append((Todo.GIVE_DIAL_UP, link.dialled_s + WELCOME_WITHIN_S))
+        elif link.behind:
+            found.append((Todo.DIAL, link.earliest_s))
         if not self.renewing:
-            until_due_s = (renew_at(self.leaf) - now).total_seconds()
-            moments.append(max(self.renewal.earliest_s, boottime_s + until_due_s))
-        # A moment that is past and has nothing to do (a gap between renewals) must not make the node spin.
-        later = [moment - boottime_s for moment in moments if moment > boottime_s]
-        return min([*later, LOOK_EVERY_S])
+            found.append((Todo.RENEW, self.renewal.due_s(self.leaf, now, boottime_s)))
+        expires_s = boottime_s + (self.leaf.not_after - now).total_seconds()
+        if self.told_expired_s is not None:
+            expires_s = max(expires_s, self.told_expired_s + TELL_EXPIRED_EVERY_S)
+        found.append((Todo.TELL_EXPIRED, expires_s))
+        found.append((Todo.LOOK_AT_DISK, self.looked_s + LOOK_EVERY_S))
+        return found
 
     # ---- what happened
 
@@ -103,28 +102,42 @@ class Running:
 
     def welcomed(self, server_time: datetime, boottime_s: float) -> "Running":
         heard = self.reckoning.heard(server_time, boottime_s, self.leaf.not_after)
-        return replace(self, reckoning=heard, link=Link(up=True, behind=False))
+        return replace(
+            self, reckoning=heard, link=Link(up=True, up_s=boottime_s, behind=False, failures=self.link.failures)
+        )
 
     def dial_failed(
         self, boottime_s: float, fraction: float, pushback_s: float | None = None, never: bool = False
     ) -> "Running":
         """No session came of the dial; one that was up before, with an older pair, may still be."""
-        failures = self.link.failures + 1
-        wait_s = dial_delay_s(16 if never else failures, fraction) if pushback_s is None or never else pushback_s
-        link = replace(self.link, dialling=False, failures=failures, earliest_s=boottime_s + wait_s)
-        return replace(self, link=link)
+        link = replace(self.link, dialling=False, failures=self.link.failures + 1)
+        return self._dial_later(link, boottime_s, fraction, pushback_s, never)
 
-    def session_ended(self, boottime_s: float, fraction: float, pushback_s: float | None = None) -> "Running":
-        """A session that was up is no more. Dialled again with the first backoff: a gateway that restarts is met by
-        all of its nodes."""
-        wait_s = dial_delay_s(1, fraction) if pushback_s is None else pushback_s
-        link = replace(self.link, up=False, behind=True, earliest_s=boottime_s + wait_s)
-        return replace(self, link=link)
+    def session_ended(
+        self, boottime_s: float, fraction: float, pushback_s: float | None = None, never: bool = False
+    ) -> "Running":
+        """A session that was up is no more. One that lasted is dialled again with the first backoff: a gateway that
+        restarts is met by all of its nodes."""
+        lasted = boottime_s >= self.link.up_s + SETTLED_S
+        link = replace(self.link, up=False, behind=True, failures=1 if lasted else self.link.failures + 1)
+        return self._dial_later(link, boottime_s, fraction, pushback_s, never)
+
+    def _dial_later(
+        self, link: Link, boottime_s: float, fraction: float, pushback_s: float | None, never: bool
+    ) -> "Running":
+        if pushback_s is None or never:
+            wait_s = dial_delay_s(_LONGEST if never else link.failures, fraction)
+        else:
+            wait_s = min(pushback_s, PUSHBACK_CEILING_S)
+        return replace(self, link=replace(link, earliest_s=boottime_s + wait_s))
 
     def retired(self, boottime_s: float, fraction: float) -> "Running":
-        """The gateway says that this pair was replaced, and the disk has no other."""
-        wait_s = RETIRED_WAIT_S * (1 + fraction / 10)
-        return replace(self, link=replace(Link(), earliest_s=boottime_s + wait_s))
+        """The gateway says that this pair was replaced, and the disk has no other: it is not used for a while, for a
+        session or a renewal."""
+        until_s = boottime_s + RETIRED_WAIT_S * (1 + fraction / 10)
+        return replace(
+            self, link=replace(Link(), earliest_s=until_s), renewal=replace(self.renewal, earliest_s=until_s)
+        )
 
     def renewed(self, leaf: Leaf, server_time: datetime, boottime_s: float) -> "Running":
         """Dialled with the new pair at once: its first use is what retires the old one."""
@@ -135,7 +148,7 @@ class Running:
             reckoning=self.reckoning.heard(server_time, boottime_s, leaf.not_after),
             renewing=False,
             renewal=self.renewal.succeeded(boottime_s),
-            link=replace(self.link, behind=True, dialling=False, earliest_s=boottime_s),
+            link=replace(self.link, behind=True, dialling=False, failures=0, earliest_s=boottime_s),
             told_expired_s=None,
         )
 
