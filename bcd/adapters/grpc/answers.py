@@ -22,6 +22,8 @@ _CAUSES = (
     ("Hostname Verification Check failed", "the server's certificate is for another host name"),
     ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not by the pinned CA"),
     ("Domain name not found", "the host name does not resolve"),
+    # grpc-core cuts its own texts: the rest of HANDSHAKE_FAILURE is not always there.
+    ("SSLV3_ALERT_HAND", "no TLS 1.3 there, which is all that is spoken here"),
     ("WRONG_VERSION_NUMBER", "no TLS there: is that the join port?"),
     ("Connection refused", "connection refused"),
     ("Socket closed", "the connection was closed"),

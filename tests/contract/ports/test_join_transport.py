@@ -672,6 +672,13 @@ def test_a_server_with_tls_1_2_alone_is_none(tmp_path: Path) -> None:
         assert "no TLS 1.3 there" in failed(transport(port).join(QUESTION))
 
 
+def test_a_server_with_tls_1_2_alone_is_none_for_one_that_has_the_ca_at_hand_either(tmp_path: Path) -> None:
+    """No probe is made then, and gRPC itself has to refuse."""
+    chain = tls.to_pem(CA.leaf(), CA.der)
+    with tls.raw_server(tls.tls_server(tmp_path, chain, ssl.TLSVersion.TLSv1_2)) as port:
+        assert "no TLS 1.3 there" in failed(transport(port, ca_file=tls.to_pem(CA.der)).join(QUESTION))
+
+
 def test_a_server_with_tls_and_nothing_behind_it_is_given_up_in_time(tmp_path: Path) -> None:
     with tls.raw_server(tls.tls_server(tmp_path, tls.to_pem(CA.leaf(), CA.der))) as port:
         assert failed(transport(port, timeout_s=SOON_S).join(QUESTION))
