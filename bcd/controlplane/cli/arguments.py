@@ -76,14 +76,20 @@ def parser() -> Parser:
 
     serve = _command(commands, "serve", "serve", "run it, until SIGTERM or Ctrl-C", with_json=False)
     serve.description = (
-        "Listens on the join port. The gateway and the web port come with a later version: "
-        "there is no --gateway and no --http yet."
+        "Listens on the join port, where machines join, and on the gateway port, where nodes renew and keep a session."
     )
     serve.add_argument(
         "--join",
         type=_typed(Endpoint.parse),
         metavar="HOST:PORT",
         help="where nodes join; port 0 takes a free port once and keeps it (default: the last one, at first [::]:0)",
+    )
+    serve.add_argument(
+        "--gateway",
+        type=_typed(Endpoint.parse),
+        metavar="HOST:PORT",
+        help="where nodes call, with their certificates; port 0 as above (default: the last one, at first a free port "
+        "where they join)",
     )
     serve.add_argument("--log-format", choices=("text", "json"), default="text", help="of the log on standard error")
 

@@ -8,7 +8,7 @@ from bcd.controlplane.adapters.files import atomic
 from bcd.controlplane.adapters.files import directory as d
 from bcd.controlplane.adapters.files.directory import Directory, translated
 from bcd.controlplane.adapters.files.endpoints import Endpoints
-from bcd.controlplane.app.serve import JOIN
+from bcd.controlplane.app.serve import GATEWAY, JOIN
 from bcd.controlplane.cli.render import print_json
 from bcd.controlplane.domain.admin import NodeConfigView
 from bcd.controlplane.domain.failures import FixDirectory, Usage
@@ -26,14 +26,13 @@ def node_config(arguments: Namespace) -> int:
     directory = Directory(arguments.dir)
     directory.check_private()
     settings = directory.settings()
-    listening = Endpoints(directory).get(JOIN)
-    if listening is None:
-        raise FixDirectory(Message.NO_ENDPOINT, path=arguments.dir)
+    endpoints = Endpoints(directory)
     signing, encryption = (directory.key(name).public_key() for name in (d.JOIN_SIGNING, d.JOIN_ENCRYPTION))
     serving = directory.authority(d.SERVING_CA)
     view = NodeConfigView(
         files=tuple(f"{arguments.out}/{name}" for name in (CONFIG, JWK, CA)),
-        join=str(Endpoint(settings.hosts[0], listening.port)),
+        join=_address(endpoints, JOIN, settings.hosts[0], arguments.dir),
+        gateway=_address(endpoints, GATEWAY, settings.hosts[0], arguments.dir),
         serving_ca_spki_pin=str(Pin.of(ecdsa.spki_of(serving.key.public_key()))),
         join_encryption_key_pin=str(Pin.of(ecdsa.spki_of(encryption))),
         join_signing_key_pin=str(Pin.of(ecdsa.spki_of(signing))),
@@ -53,6 +52,13 @@ def node_config(arguments: Namespace) -> int:
     return 0
 
 
+def _address(endpoints: Endpoints, port: str, host: str, path: str) -> str:
+    listening = endpoints.get(port)
+    if listening is None:
+        raise FixDirectory(Message.NO_ENDPOINT, path=path, port=port)
+    return str(Endpoint(host, listening.port))
+
+
 def _toml(view: NodeConfigView, domain: str, data_dir: str) -> str:
     return f"""\
 # Configuration of bcd for trust domain {domain}, by bcd-controlplane node-config.
@@ -63,6 +69,8 @@ data_dir = {json.dumps(data_dir)}
 
 # Where it joins.
 join = {json.dumps(view.join)}
+# Where it renews its certificate and keeps its session.
+gateway = {json.dumps(view.gateway)}
 
 # Pins: SHA-256 of a public key. Each may be a list while a key is replaced.
 # The CA above every certificate the control plane serves with (serving-ca.pem): whom this node talks to.

@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from bcd.controlplane.adapters.admin.client import PATIENCE_S, PAUSE_S
 from bcd.controlplane.adapters.admin.server import AdminServer
 from bcd.controlplane.adapters.files import lock
-from bcd.controlplane.adapters.files.directory import STORE, Directory
+from bcd.controlplane.adapters.files.directory import ROOT_CA, STORE, Directory
 from bcd.controlplane.adapters.files.endpoints import Endpoints
 from bcd.controlplane.adapters.files.serving import ServingCertificate
+from bcd.controlplane.adapters.grpc.gateway_service import GatewayService
 from bcd.controlplane.adapters.grpc.join_service import JoinService
 from bcd.controlplane.adapters.grpc.server import GrpcPort
 from bcd.controlplane.adapters.sqlite.store import NotAStore
 from bcd.controlplane.adapters.systemd import notify
-from bcd.controlplane.app.serve import JOIN, Serve
+from bcd.controlplane.app.serve import GATEWAY, JOIN, Serve
 from bcd.controlplane.domain.certificates import DEMONSTRATION_BELOW
 from bcd.controlplane.domain.durations import show_duration
 from bcd.controlplane.domain.failures import FixDirectory, NotPermitted, TryLater
 from bcd.controlplane.domain.hosts import Endpoint
 from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.domain.settings import RETIRED_GRACE
 from bcd.controlplane.ports.store import Store, StoreUnavailable
 from bcd.controlplane.wiring.container import Container
 
@@ -37,7 +39,9 @@ def serve(arguments: Namespace) -> int:
         if settings.leaf_lifetime < DEMONSTRATION_BELOW:
             log.warning("demonstration only: leaves this short", leaf_lifetime=show_duration(settings.leaf_lifetime))
         certificate = ServingCertificate(directory, settings.hosts, clock, log)
-        asyncio.run(_serve(container, directory, certificate, arguments.join))
+        if settings.retired_grace < RETIRED_GRACE:
+            log.warning("demonstration only: a grace this short", retired_grace=show_duration(settings.retired_grace))
+        asyncio.run(_serve(container, directory, certificate, arguments))
     finally:
         store.close()
     return 0
@@ -65,21 +69,29 @@ def _store(container: Container, path: str) -> Store:
 
 
 async def _serve(
-    container: Container, directory: Directory, certificate: ServingCertificate, wanted: Endpoint | None
+    container: Container, directory: Directory, certificate: ServingCertificate, arguments: Namespace
 ) -> None:
-    log = container.log()
-    service = JoinService(container.joins(), container.clock(), log)
+    log, clock, sessions = container.log(), container.clock(), container.sessions()
+    sessions.begin()
+    joins = JoinService(container.joins(), clock, log)
+    calls = GatewayService(container.gateways(), sessions, container.settings().trust_domain, clock, log)
+
+    def stopping() -> None:
+        notify("STOPPING=1")
+        sessions.stop()
+
     run = Serve(
-        join=GrpcPort(JOIN, (service.handler(),), certificate),
+        join=GrpcPort(JOIN, (joins.handler(),), certificate),
+        gateway=GrpcPort(GATEWAY, (calls.handler(),), certificate, directory.authority(ROOT_CA).pem),
         admin=AdminServer(directory, container.admin(), log),
         endpoints=Endpoints(directory),
         ready=_ready,
-        stopping=lambda: notify("STOPPING=1"),
+        stopping=stopping,
     )
     try:
-        await run(wanted)
+        await run(arguments.join, arguments.gateway)
     finally:
-        service.close()
+        joins.close()
 
 
 def _ready(bound: Mapping[str, Endpoint]) -> None:

@@ -216,6 +216,7 @@ class NodeConfigView:
 
     files: tuple[str, ...]
     join: str
+    gateway: str
     serving_ca_spki_pin: str
     join_encryption_key_pin: str
     join_signing_key_pin: str

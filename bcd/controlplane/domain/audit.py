@@ -15,6 +15,15 @@ class Kind(StrEnum):
     APPROVAL_GIVEN = "approval.given"
     APPROVAL_DENIED = "approval.denied"
     STORE_CREATED = "store.created"
+    STORE_RESTORED = "store.restored"
+    NODE_RENEWED = "node.renewed"
+    NODE_REVOKED = "node.revoked"
+    NODE_CLONED = "node.cloned"
+    NODE_DELETED = "node.deleted"
+    RENEWAL_ASKED = "node.renew-now"
+    CERTIFICATE_ADOPTED = "certificate.adopted"
+    CERTIFICATE_ALARM = "certificate.alarm"
+    TRUST_CHANGED = "trust.changed"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class CertificateState(StrEnum):
 class Certificate:
     """One issued leaf. `serial` is 32 hexadecimal digits; `parent` the serial of the leaf it renewed, or empty.
 
-    `credential` is what it was issued for: `token:<id>`, or `leaf:<serial>` for a renewal."""
+    `credential` is what it was issued for: `token:<id>`, or `leaf:<serial>` for a renewal, or empty for one that was
+    adopted after a restore. `first_used_from` is the address it was first used from; `reason` why it was revoked."""
 
     serial: str
     node_id: NodeId
@@ -43,6 +44,9 @@ class Certificate:
     issued: datetime
     not_before: datetime
     not_after: datetime
+    first_used: datetime | None = None
+    first_used_from: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,5 +79,19 @@ class LeafToIssue:
 def leaf_dates(now: datetime, lifetime: timedelta, role: Role) -> tuple[datetime, datetime]:
     """notBefore and notAfter, whole seconds, of a leaf issued `now`: `lifetime` in all, less where the role caps it."""
     whole = min(lifetime, MAX_LIFETIME[role])
-    not_before = (now - min(BACKDATE, whole * BACKDATE_FRACTION)).replace(microsecond=0)
+    not_before = (now - _backdate(whole)).replace(microsecond=0)
     return not_before, not_before + whole
+
+
+def issued_of(not_before: datetime, not_after: datetime) -> datetime:
+    """When a leaf with these dates was issued, less than a second too early."""
+    return not_before + _backdate(not_after - not_before)
+
+
+def _backdate(lifetime: timedelta) -> timedelta:
+    return min(BACKDATE, lifetime * BACKDATE_FRACTION)
+
+
+def leaf_credential(serial: str) -> str:
+    """How an answer to a renewal names the leaf it renewed."""
+    return f"leaf:{serial}"

@@ -34,7 +34,7 @@ class Message(Enum):
         "cannot listen on {address}: another program has the port, or this machine has no such address: "
         "stop that program, or give another address with --{port}"
     )
-    NO_ENDPOINT = "{path}: no join port yet: run bcd-controlplane serve --dir {path} once, it keeps the port it gets"
+    NO_ENDPOINT = "{path}: no {port} port yet: run bcd-controlplane serve --dir {path} once, it keeps the port it gets"
     # Asking a control plane
     STORE_UNAVAILABLE = "the store cannot be used now ({why}); nothing was changed: run it again"
     NO_ANSWER = "{path}: the running server does not answer: run it again, or restart bcd-controlplane serve"

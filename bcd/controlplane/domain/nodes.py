@@ -10,7 +10,10 @@ from bcd.domain.model.names import NodeId, Role, SiteId
 
 @dataclass(frozen=True)
 class Node:
-    """`generation` counts from 1 and rises with every reclaim; certificates of another generation are dead."""
+    """`generation` counts from 1 and rises with every reclaim and revocation; certificates of another one are dead.
+
+    `renew_asked`: when the operator last asked for a renewal before its time, and `renew_reason` why; a certificate
+    issued since then has answered it."""
 
     id: NodeId
     site: SiteId
@@ -22,6 +25,9 @@ class Node:
     token_id: TokenId
     created: datetime
     joined: datetime
+    last_seen: datetime | None = None
+    renew_asked: datetime | None = None
+    renew_reason: str = ""
 
 
 def machine_of(claims: Claims) -> str:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bcd.controlplane.domain.certificates import LeafToIssue
+from bcd.controlplane.domain.trust import NO_TRUST, TrustContent
 from bcd.domain.model.names import TrustDomain
 from bcd.domain.model.pending import SealedToken
 
@@ -25,8 +26,16 @@ class Statements(Protocol):
         self, csr_sha256: bytes, chain: tuple[bytes, ...], signed_bundle: bytes, server_time: datetime
     ) -> bytes: ...
 
-    def trust_bundle(self, domain: TrustDomain, version: int, issued: datetime) -> bytes:
-        """A bundle without command roots and approvers."""
+    def renew_response(
+        self, csr_sha256: bytes, chain: tuple[bytes, ...], signed_bundle: bytes, server_time: datetime
+    ) -> bytes: ...
+
+    def trust_bundle(
+        self, domain: TrustDomain, version: int, issued: datetime, content: TrustContent = NO_TRUST
+    ) -> bytes: ...
+
+    def content(self, signed_bundle: bytes) -> TrustContent:
+        """What one of our own trust bundles holds."""
         ...
 
 

@@ -15,7 +15,7 @@ from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
-from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.domain.tokens import Token
 from bcd.domain.model.names import NodeId
 
@@ -53,6 +53,10 @@ class Nodes(Protocol):
         """By id."""
         ...
 
+    def remove(self, node_id: NodeId) -> None:
+        """Its certificates stay."""
+        ...
+
 
 class Certificates(Protocol):
     def put(self, certificate: Certificate) -> None:
@@ -67,6 +71,14 @@ class Certificates(Protocol):
 
     def newest(self, node_id: NodeId) -> Certificate | None:
         """The one issued last."""
+        ...
+
+    def open(self, node_id: NodeId) -> Sequence[Certificate]:
+        """Those issued and current, oldest first."""
+        ...
+
+    def renewals_since(self, node_id: NodeId, at: datetime) -> Sequence[datetime]:
+        """When each certificate that renewed another was issued, if at `at` or later; oldest first."""
         ...
 
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
@@ -144,6 +156,14 @@ class Bundles(Protocol):
     def newest(self) -> SignedBundle | None: ...
 
 
+class Restorations(Protocol):
+    def add(self, restoration: Restoration) -> None: ...
+
+    def newest(self) -> Restoration | None:
+        """The one added last."""
+        ...
+
+
 class Records(Protocol):
     """What a transaction sees."""
 
@@ -163,6 +183,8 @@ class Records(Protocol):
     def audit(self) -> Audit: ...
     @property
     def bundles(self) -> Bundles: ...
+    @property
+    def restorations(self) -> Restorations: ...
 
 
 class Store(Protocol):

@@ -4,16 +4,21 @@ from dependency_injector import containers, providers
 
 from bcd.controlplane.adapters.files import directory as d
 from bcd.controlplane.adapters.files.directory import Directory
+from bcd.controlplane.adapters.grpc.sessions import Sessions
 from bcd.controlplane.adapters.log.stderr import StderrLog
 from bcd.controlplane.adapters.pki.join_keys import SealKey, SigningKey
 from bcd.controlplane.adapters.pki.leaves import IssuingCa
 from bcd.controlplane.adapters.sqlite.store import SqliteStore
 from bcd.controlplane.adapters.system import SystemClock, SystemRandom
 from bcd.controlplane.app.admin import Admin
+from bcd.controlplane.app.alarms import Alarms
+from bcd.controlplane.app.gateway import Gateway
 from bcd.controlplane.app.join import Join
 from bcd.controlplane.app.refuse import Refuse
+from bcd.controlplane.app.use import UseCertificate
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.ports.clock import WallClock
+from bcd.controlplane.ports.gateways import Gateways
 from bcd.controlplane.ports.joins import Joins
 from bcd.controlplane.ports.log import Log
 from bcd.controlplane.ports.random import Random
@@ -50,6 +55,22 @@ class Container(containers.DeclarativeContainer):
         statements=statements,
         unsealer=unsealer,
         refuse=refuse,
+        log=log,
+    )
+    sessions: providers.Provider[Sessions] = providers.Singleton(Sessions)
+    use: providers.Provider[UseCertificate] = providers.Singleton(
+        UseCertificate, settings, log, providers.Singleton(Alarms, log)
+    )
+    gateways: providers.Provider[Gateways] = providers.Singleton(
+        Gateway,
+        settings=settings,
+        store=store,
+        clock=clock,
+        random=random,
+        issuer=issuer,
+        statements=statements,
+        use=use,
+        news=sessions,
         log=log,
     )
     admin: providers.Provider[Admin] = providers.Singleton(Admin, settings, store, clock, random)

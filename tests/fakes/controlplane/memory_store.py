@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
-from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
-from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.domain.tokens import Token
 from bcd.controlplane.ports.store import Records, StoreUnavailable
 from bcd.domain.model.names import NodeId
@@ -53,6 +53,9 @@ class MemoryNodes:
     def all(self) -> Sequence[Node]:
         return sorted(self.rows.values(), key=lambda row: row.id)
 
+    def remove(self, node_id: NodeId) -> None:
+        self.rows.pop(node_id, None)
+
 
 class MemoryCertificates:
     def __init__(self) -> None:
@@ -70,6 +73,13 @@ class MemoryCertificates:
     def newest(self, node_id: NodeId) -> Certificate | None:
         every = self.of_node(node_id)
         return every[-1] if every else None
+
+    def open(self, node_id: NodeId) -> Sequence[Certificate]:
+        living = (CertificateState.ISSUED, CertificateState.CURRENT)
+        return self._those(lambda row: row.node_id == node_id and row.state in living)
+
+    def renewals_since(self, node_id: NodeId, at: datetime) -> Sequence[datetime]:
+        return [row.issued for row in self.of_node(node_id) if row.issued >= at and row.parent]
 
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
         return self._those(lambda row: row.spki_sha256 == spki_sha256)
@@ -166,6 +176,17 @@ class MemoryBundles:
         return self.rows[-1] if self.rows else None
 
 
+class MemoryRestorations:
+    def __init__(self) -> None:
+        self.rows: list[Restoration] = []
+
+    def add(self, restoration: Restoration) -> None:
+        self.rows.append(restoration)
+
+    def newest(self) -> Restoration | None:
+        return self.rows[-1] if self.rows else None
+
+
 class MemoryRecords:
     def __init__(self) -> None:
         self.tokens = MemoryTokens()
@@ -176,6 +197,7 @@ class MemoryRecords:
         self.refusals = MemoryRefusals()
         self.audit = MemoryAudit()
         self.bundles = MemoryBundles()
+        self.restorations = MemoryRestorations()
 
     def copied(self) -> MemoryRecords:
         """Another set of tables with the same rows, which are values and never change."""

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcd.controlplane.adapters.files import config
-from bcd.controlplane.adapters.grpc.join_service import source
-from bcd.controlplane.app.serve import to_bind
+from bcd.controlplane.adapters.grpc.peers import source
+from bcd.controlplane.app.serve import DEFAULT_ENDPOINT, to_bind
 from bcd.controlplane.domain.durations import MalformedDuration, duration, show_duration
 from bcd.controlplane.domain.hosts import Endpoint, MalformedHost, host
 from bcd.controlplane.domain.ids import TokenId, TokenText, short_id, token_text
@@ -109,7 +109,7 @@ def test_anything_else_is_no_endpoint(text: str) -> None:
 )
 def test_a_port_once_given_is_kept(wanted: str | None, kept: str | None, bound: str) -> None:
     parsed = [Endpoint.parse(text) if text is not None else None for text in (wanted, kept)]
-    assert str(to_bind(*parsed)) == bound
+    assert str(to_bind(*parsed, DEFAULT_ENDPOINT)) == bound
 
 
 @pytest.mark.parametrize(

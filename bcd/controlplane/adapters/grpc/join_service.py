@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
-from urllib.parse import unquote
 
 import grpc
 
 from bcd.controlplane.adapters.grpc import status
 from bcd.controlplane.adapters.grpc.messages import MalformedMessage, decode_request, encode_reply
+from bcd.controlplane.adapters.grpc.peers import Context, source
 from bcd.controlplane.domain.joining import JoinAnswer, Refused
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.joins import Joins
@@ -21,7 +20,6 @@ SERVICE = "bc.identity.v1.JoinService"
 MAX_JOINS = 32
 PUSHBACK_MS = 2000
 
-Context = grpc.aio.ServicerContext[Any, Any]
 Outcome = bytes | status.Status
 
 
@@ -80,19 +78,3 @@ def guarded(
         raise AssertionError("abort returned")
 
     return handle
-
-
-def source(peer: str) -> str:
-    """The address of a gRPC peer (`ipv4:192.0.2.7:4711`) without its port; of an IPv6 one its /64."""
-    kind, _, rest = unquote(peer).partition(":")
-    host = rest.rpartition(":")[0].strip("[]")
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return kind or "unknown"
-    if isinstance(address, IPv6Address) and not address.is_loopback:
-        if address.ipv4_mapped:
-            return str(address.ipv4_mapped)
-        # Whoever has one address of a network this size has them all.
-        return str(ip_network((address, 64), strict=False))
-    return str(address)

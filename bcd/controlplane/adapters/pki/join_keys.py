@@ -5,6 +5,7 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bcd.controlplane.domain.trust import NO_TRUST, Approver, TrustContent
 from bcd.domain.model.names import TrustDomain
 from bcd.domain.model.pending import SealedToken
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
@@ -27,10 +28,35 @@ class SigningKey:
         response.server_time.FromDatetime(server_time)
         return self._signed(Purpose.JOIN_RESPONSE, response.SerializeToString(deterministic=True))
 
-    def trust_bundle(self, domain: TrustDomain, version: int, issued: datetime) -> bytes:
-        bundle = pb.TrustBundle(trust_domain=domain, version=version)
+    def renew_response(
+        self, csr_sha256: bytes, chain: tuple[bytes, ...], signed_bundle: bytes, server_time: datetime
+    ) -> bytes:
+        response = pb.RenewResponse(
+            csr_sha256=csr_sha256, chain=chain, trust_bundle=pb.SignedStatement.FromString(signed_bundle)
+        )
+        response.server_time.FromDatetime(server_time)
+        return self._signed(Purpose.RENEW_RESPONSE, response.SerializeToString(deterministic=True))
+
+    def trust_bundle(
+        self, domain: TrustDomain, version: int, issued: datetime, content: TrustContent = NO_TRUST
+    ) -> bytes:
+        bundle = pb.TrustBundle(
+            trust_domain=domain,
+            version=version,
+            command_roots=content.roots,
+            approvers=[
+                pb.Approver(kid=ecdsa.thumbprint(ecdsa.public_key(one.spki)), spki=one.spki, name=one.name)
+                for one in content.approvers
+            ],
+            quorum=content.quorum,
+        )
         bundle.issued_at.FromDatetime(issued)
         return self._signed(Purpose.TRUST_BUNDLE, bundle.SerializeToString(deterministic=True))
+
+    def content(self, signed_bundle: bytes) -> TrustContent:
+        bundle = pb.TrustBundle.FromString(pb.SignedStatement.FromString(signed_bundle).payload)
+        approvers = tuple(Approver(one.name, one.spki) for one in bundle.approvers)
+        return TrustContent(tuple(bundle.command_roots), approvers, bundle.quorum)
 
     def _signed(self, purpose: Purpose, payload: bytes) -> bytes:
         statement = statements.make(

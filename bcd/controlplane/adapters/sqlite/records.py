@@ -12,7 +12,7 @@ from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
-from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.domain.tokens import Token
 from bcd.domain.model.names import NodeId
 
@@ -23,6 +23,7 @@ _ANSWERS = Table("answers", GivenAnswer, ("credential", "spki_sha256"))
 _APPROVALS = Table("approvals", Approval, ("id",))
 _REFUSALS = Table("refusals", Refusal, ("id",))
 _BUNDLES = Table("bundles", SignedBundle, ("version",))
+_RESTORATIONS = Table("restorations", Restoration, ())
 
 
 class _Part:
@@ -54,6 +55,9 @@ class SqliteNodes(_Part):
     def all(self) -> Sequence[Node]:
         return _NODES.many(self._c, "ORDER BY id")
 
+    def remove(self, node_id: NodeId) -> None:
+        self._c.execute("DELETE FROM nodes WHERE id = ?", (node_id,))
+
 
 class SqliteCertificates(_Part):
     def put(self, certificate: Certificate) -> None:
@@ -67,6 +71,15 @@ class SqliteCertificates(_Part):
 
     def newest(self, node_id: NodeId) -> Certificate | None:
         return _CERTIFICATES.one(self._c, "WHERE node_id = ? ORDER BY issued DESC, serial DESC LIMIT 1", node_id)
+
+    def open(self, node_id: NodeId) -> Sequence[Certificate]:
+        return _CERTIFICATES.many(
+            self._c, "WHERE node_id = ? AND state IN ('issued', 'current') ORDER BY issued, serial", node_id
+        )
+
+    def renewals_since(self, node_id: NodeId, at: datetime) -> Sequence[datetime]:
+        query = "SELECT issued FROM certificates WHERE node_id = ? AND issued >= ? AND parent <> '' ORDER BY issued"
+        return [from_micros(issued) for (issued,) in self._c.execute(query, (node_id, to_cell(at)))]
 
     def of_key(self, spki_sha256: bytes) -> Sequence[Certificate]:
         return _CERTIFICATES.many(self._c, "WHERE spki_sha256 = ? ORDER BY issued, serial", spki_sha256)
@@ -155,6 +168,14 @@ class SqliteBundles(_Part):
         return _BUNDLES.one(self._c, "ORDER BY version DESC LIMIT 1")
 
 
+class SqliteRestorations(_Part):
+    def add(self, restoration: Restoration) -> None:
+        _RESTORATIONS.add(self._c, restoration)
+
+    def newest(self) -> Restoration | None:
+        return _RESTORATIONS.one(self._c, "ORDER BY rowid DESC LIMIT 1")
+
+
 class SqliteRecords:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.tokens = SqliteTokens(connection)
@@ -165,3 +186,4 @@ class SqliteRecords:
         self.refusals = SqliteRefusals(connection)
         self.audit = SqliteAudit(connection)
         self.bundles = SqliteBundles(connection)
+        self.restorations = SqliteRestorations(connection)

@@ -1,6 +1,6 @@
 """The tables. Times are microseconds since 1970 UTC; tuples, claims and details are JSON; hashes and DER are blobs."""
 
-VERSION = 1
+VERSION = 2
 
 # The two unique indexes are what "repeat the answer" and "one question a key" rest on.
 SCHEMA = """
@@ -12,15 +12,17 @@ CREATE TABLE tokens (
 CREATE TABLE nodes (
     id TEXT PRIMARY KEY, site TEXT NOT NULL, role TEXT NOT NULL, generation INTEGER NOT NULL, machine TEXT NOT NULL,
     claims TEXT NOT NULL, daemon_version TEXT NOT NULL, token_id TEXT NOT NULL, created INTEGER NOT NULL,
-    joined INTEGER NOT NULL
+    joined INTEGER NOT NULL, last_seen INTEGER, renew_asked INTEGER, renew_reason TEXT NOT NULL
 ) STRICT;
 CREATE INDEX nodes_machine ON nodes (machine) WHERE machine <> '';
 CREATE TABLE certificates (
     serial TEXT PRIMARY KEY, node_id TEXT NOT NULL, generation INTEGER NOT NULL, state TEXT NOT NULL,
     state_since INTEGER NOT NULL, credential TEXT NOT NULL, parent TEXT NOT NULL, spki_sha256 BLOB NOT NULL,
-    leaf_sha256 BLOB NOT NULL, issued INTEGER NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL
+    leaf_sha256 BLOB NOT NULL, issued INTEGER NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL,
+    first_used INTEGER, first_used_from TEXT NOT NULL, reason TEXT NOT NULL
 ) STRICT;
 CREATE INDEX certificates_node ON certificates (node_id, issued);
+CREATE INDEX certificates_open ON certificates (node_id) WHERE state IN ('issued', 'current');
 CREATE INDEX certificates_key ON certificates (spki_sha256);
 CREATE TABLE answers (
     credential TEXT NOT NULL, spki_sha256 BLOB NOT NULL, csr_sha256 BLOB NOT NULL, serial TEXT NOT NULL,
@@ -47,4 +49,5 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit rows are only added'); END;
 CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'audit rows are only added'); END;
 CREATE TABLE bundles (version INTEGER PRIMARY KEY, signed BLOB NOT NULL) STRICT;
+CREATE TABLE restorations (at INTEGER NOT NULL) STRICT;
 """

@@ -1,0 +1,30 @@
+"""What a change means for sessions that live."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bcd.controlplane.domain.settings import SignedBundle
+from bcd.domain.model.names import NodeId
+
+
+@dataclass(frozen=True)
+class NodeRevoked:
+    """Every certificate the node held until now is dead."""
+
+    node_id: NodeId
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class RenewalDue:
+    node_id: NodeId
+    reason: str
+
+
+@dataclass(frozen=True)
+class BundleChanged:
+    bundle: SignedBundle
+
+
+Item = NodeRevoked | RenewalDue | BundleChanged
