@@ -8,7 +8,7 @@ import pytest
 from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.domain.lifecycle.join import LOCK_WAIT_S
 from bcd.domain.lifecycle.reset import Reset
-from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, NEXT_KEY, PENDING
+from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, NEXT_KEY, PENDING, reset_name
 from bcd.domain.model.failures import Message, TryLater
 from tests.crash.directories import BEFORE, PATH, previous
 from tests.crash.judge import judge_end, judge_load, request_of, second_join
@@ -17,6 +17,7 @@ from tests.fakes import joining
 from tests.fakes.clock import ManualClock
 from tests.fakes.joining import ANY_NODE, ControlPlane, Credential, Recorded
 from tests.fakes.memory_disk import File, Folder, MemoryDisk
+from tests.fakes.pki import NOW
 
 RECORDS = "/var/lib/bcd-hostconfig"
 NO_SPACE, READ_ONLY, BROKEN = errno.ENOSPC, errno.EROFS, errno.EIO
@@ -129,6 +130,8 @@ def test_a_reset_cut_anywhere_deletes_nothing_and_a_second_one_ends_it(files: tu
     (image,) = whole.disk.images_at(len(whole.disk.trace))
     joined = MemoryDisk(image)  # type: ignore[arg-type]
     content = {name: joined.files(PATH).get(name, joined.files(PATH)[KEY]) for name in files}
+    # Set aside in the same second, by a reset before this one.
+    content |= {reset_name(name, NOW): b"an older one" for name in files}
     disk = MemoryDisk()
     disk.plant(PATH, Folder.of({name: File(data) for name, data in content.items()}))
     with local(disk).lock(LOCK_WAIT_S):
