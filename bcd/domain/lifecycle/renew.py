@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
-from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
+from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
+from bcd.domain.model.failures import Failure
 from bcd.domain.model.identity import Identity
+from bcd.domain.model.keys import KeyState
 from bcd.domain.model.pins import Pins
 from bcd.ports.fs import Fs
 from bcd.ports.gateway import Connection, Ended, Pair, Renewed, RenewQuestion, Retired, Revoked
@@ -61,13 +63,14 @@ class Renew:
             # Before anything is written: a reset or another process may have put another identity there.
             self.change.stored(pair.leaf)
             chosen = next_key or self._choose()
+            self._promote(pair, chosen)
             # Durable before the request leaves: once the server has signed, this key is the only one its certificate
             # is good for.
             self.fs.write(NEXT_KEY, chosen.key.record)
             answer = connection.renew(self._question(pair, chosen, client_time))
             match answer:
                 case Renewed():
-                    return self._store(pair, chosen, answer)
+                    return self._take(pair, chosen, answer)
                 case Ended():
                     return NotRenewed(answer, chosen)
                 case Revoked() | Retired():
@@ -81,13 +84,33 @@ class Renew:
         proof = renew_pop.make_renew_pop(chosen.csr, pair.leaf.der, client_time, pair.key.spki, pair.key.sign)
         return RenewQuestion(chosen.csr, pair.chain, client_time, proof.SerializeToString(deterministic=True))
 
-    def _store(self, pair: Pair, chosen: NextKey, answer: Renewed) -> RenewOutcome:
+    def _promote(self, pair: Pair, chosen: NextKey) -> None:
+        """Where a load could not put `node.key.next` in its place (a read-only disk), it is the only copy of the key
+        in use, and about to be overwritten."""
+        record = self.fs.read(NEXT_KEY, MAX_FILE_BYTES)
+        if record is None or record == chosen.key.record:
+            return
+        key = self.keys.open(record)
+        if not isinstance(key, KeyState) and key.spki == pair.leaf.spki:
+            self.fs.rename(NEXT_KEY, KEY)
+
+    def _take(self, pair: Pair, chosen: NextKey, answer: Renewed) -> NewPair | NotRenewed:
         expected = renew_response.Expected(chosen.csr, chosen.key.spki, pair.leaf, self.signing_pins)
         try:
             response = renew_response.open_renew_response(answer.signed, expected)
         except (issued.DoesNotVerify, issued.SigningKeyIsAnother) as error:
             # Asked again with another key: the same request would be answered the same way.
             return NotRenewed(Ended(f"renewal: {_why(error)}"), None)
+        try:
+            identity = self._store(pair, chosen, response)
+        except Failure as failure:
+            # The certificate is issued: the same request brings it again. Where identity.json was replaced already,
+            # the next look at the disk finds that and loads anew.
+            return NotRenewed(Ended(failure.text), chosen)
+        # The reply's own time: the statement may be one that was made for an attempt before this.
+        return NewPair(Pair(response.leaf, response.chain, chosen.key), identity, answer.server_time)
+
+    def _store(self, pair: Pair, chosen: NextKey, response: renew_response.RenewResponse) -> Identity:
         held = self.change.stored(pair.leaf)
         # Again: something may have removed it while the server was asked.
         self.fs.write(NEXT_KEY, chosen.key.record)
@@ -96,8 +119,7 @@ class Renew:
         identity = replace(held, leaf=response.leaf, chain=response.chain)
         self.fs.write(IDENTITY, identity_json.encode(identity))
         self.fs.rename(NEXT_KEY, KEY)
-        # The reply's own time: the statement may be one that was made for an attempt before this.
-        return NewPair(Pair(response.leaf, response.chain, chosen.key), identity, answer.server_time)
+        return identity
 
 
 def _why(error: Exception) -> str:
