@@ -10,7 +10,7 @@ from bcd.domain.lifecycle.join import LOCK_WAIT_S
 from bcd.domain.lifecycle.reset import Reset
 from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, NEXT_KEY, PENDING, reset_name
 from bcd.domain.model.failures import Message, TryLater
-from tests.crash.directories import BEFORE, PATH, previous
+from tests.crash.directories import BEFORE, PATH, STALE_NEXT, previous
 from tests.crash.judge import judge_end, judge_load, request_of, second_join
 from tests.crash.memory import SENT, disk_with, judge, local, power_cuts, run
 from tests.fakes import joining
@@ -139,6 +139,9 @@ def test_a_reset_cut_anywhere_deletes_nothing_and_a_second_one_ends_it(files: tu
     for n in range(len(disk.trace) + 1):
         for found in disk.states_at(n):
             fs = local(found)
+            if IDENTITY not in found.files(PATH):
+                # It went last: nothing of what it stood for is left under a name that a join would trip over.
+                assert not [name for name in found.files(PATH) if ".reset-" not in name]
             with fs.lock(LOCK_WAIT_S):
                 Reset(fs, ManualClock(), Recorded())()
             assert sorted(found.files(PATH).values()) == sorted(content.values())
@@ -175,6 +178,17 @@ def test_a_join_that_waits_for_45_seconds_says_who_holds_the_directory() -> None
     assert caught.value.exit == 75
     assert sum(clock.waits) == pytest.approx(45, abs=0.1)
     assert (disk.image, credential.taken, plane.sent) == (before, 0, [])
+
+
+def test_a_key_left_by_a_renewal_that_was_cut_off_goes_with_the_next_load() -> None:
+    """B01: and only because node.key is the certificate's key."""
+    whole = run({})
+    (image,) = whole.disk.images_at(len(whole.disk.trace))
+    disk = MemoryDisk(image)  # type: ignore[arg-type]
+    disk.plant(f"{PATH}/{NEXT_KEY}", File(STALE_NEXT[NEXT_KEY]))
+    joined = joining.join(local(disk), PATH, ControlPlane(), Credential(None))(ANY_NODE)
+    assert joined.already
+    judge_end(local(disk), PATH, joined, whole.request, previous({}))
 
 
 def test_a_reader_takes_no_lock_and_changes_nothing_whatever_it_finds() -> None:
