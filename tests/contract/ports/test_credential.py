@@ -303,14 +303,27 @@ def test_an_inherited_descriptor_is_closed_once_it_was_read() -> None:
 
 
 def test_on_a_terminal_the_token_is_asked_for_and_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    leader, follower = os.openpty()
-    os.write(leader, TOKEN + b"\n")
     import termios
 
-    before = termios.tcgetattr(follower)
-    assert StandardInput(follower).take().reveal() == TOKEN
+    def echoes(descriptor: int) -> bool:
+        return bool(termios.tcgetattr(descriptor)[3] & termios.ECHO)
+
+    leader, follower = os.openpty()
+    seen: list[bool] = []
+
+    class Typed(StandardInput):
+        """Somebody types when the line is waited for."""
+
+        def _line(self) -> bytes:
+            seen.append(echoes(follower))
+            os.write(leader, TOKEN + b"\n")
+            return super()._line()
+
+    assert echoes(follower)
+    assert Typed(follower).take().reveal() == TOKEN
+    assert seen == [False]
+    assert echoes(follower)
     assert "waiting for the join token" in capfd.readouterr().err
-    assert termios.tcgetattr(follower) == before
     os.close(leader)
     os.close(follower)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from loguru import logger
 
@@ -194,6 +194,7 @@ def test_an_event_below_the_level_is_not_logged_and_the_others_are(level: str, f
 
 
 @few
+@example(text="\x7f", value="\x7f\u2028")
 @given(text=st.text(), value=st.text())
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_every_event_is_one_printable_line_and_no_defect_of_the_logger(form: str, text: str, value: str) -> None:

@@ -638,6 +638,21 @@ def test_b08_a_full_disk_keeps_the_old_file_and_leaves_no_other(call: str, tmp_p
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {IDENTITY: b"old"}
 
 
+def test_a_system_that_takes_and_gives_a_few_bytes_at_a_time_makes_no_difference(tmp_path: Path) -> None:
+    class Slow(OsSyscalls):
+        def read(self, descriptor: int, limit: int) -> bytes:
+            return super().read(descriptor, min(limit, 3))
+
+        def write(self, descriptor: int, data: bytes) -> int:
+            return super().write(descriptor, data[:3])
+
+    fs = LocalFs(str(tmp_path), ManualClock(), syscalls=Slow())
+    fs.write(KEY, b"0123456789")
+    assert (tmp_path / KEY).read_bytes() == b"0123456789"
+    assert fs.read(KEY, 10) == b"0123456789"
+    assert fs.read(KEY, 8) == b"012345678"
+
+
 CALLS: dict[str, Callable[[LocalFs], object]] = {
     "open_directory": lambda fs: fs.look(),
     "space": lambda fs: fs.look(),
