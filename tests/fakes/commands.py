@@ -1,9 +1,11 @@
 """Running the real commands, each as its own process, and what a test asks of a finished one."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +71,7 @@ def start(*words: str, env: Mapping[str, str] | None = None, prefix: Sequence[st
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     _started.append(process)
     return process
@@ -78,6 +81,7 @@ def end_all() -> None:
     """Ends what `start` started and a failed test left behind."""
     while _started:
         process = _started.pop()
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        # All of it: a prefix may have made a child that holds the pipes.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=TIMEOUT_S)

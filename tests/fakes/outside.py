@@ -70,6 +70,14 @@ def open_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
+def clock_of(when: str) -> dict[str, str]:
+    """The environment of a process whose clock shows `when` (UTC) as it starts. The faketime command itself would stay
+    between us and the process, and take the signals meant for it."""
+    shown = subprocess.run(["faketime", "-f", f"@{when}", "env"], capture_output=True, check=True, text=True).stdout
+    found = dict(line.split("=", 1) for line in shown.splitlines() if line.startswith(("LD_PRELOAD=", "FAKETIME=")))
+    return found | {"TZ": "UTC"}
+
+
 # ---- openssl
 
 

@@ -133,9 +133,11 @@ class Machine:
     ) -> "subprocess.Popen[bytes]":
         return commands.start(*self.words(command, *words), env=self.env | (env or {}), prefix=prefix)
 
-    def start_join(self, token: str, *words: str, prefix: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+    def start_join(
+        self, token: str, *words: str, env: dict[str, str] | None = None, prefix: Sequence[str] = ()
+    ) -> "subprocess.Popen[bytes]":
         """A join under way, with `token` on its standard input."""
-        process = self.start("join", *words, prefix=prefix)
+        process = self.start("join", *words, env=env, prefix=prefix)
         assert process.stdin is not None
         process.stdin.write(f"{token}\n".encode())
         process.stdin.close()
