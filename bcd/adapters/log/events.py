@@ -76,7 +76,7 @@ def _word(value: object) -> str:
 
 def _quoted(value: object) -> str:
     """JSON in one printable line, whatever the value holds."""
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value)
 
 
 def _plain(text: str) -> str:
