@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from bcd.controlplane.app import views
+from bcd.controlplane.app.admin_nodes import NodeCommands
+from bcd.controlplane.app.admin_trust import TrustCommands
 from bcd.controlplane.domain import admin, tokens
 from bcd.controlplane.domain.approvals import PENDING_FOR, ApprovalState
-from bcd.controlplane.domain.audit import Event, Kind
+from bcd.controlplane.domain.audit import OPERATOR, Event, Kind
 from bcd.controlplane.domain.durations import show_duration
 from bcd.controlplane.domain.failures import NotPermitted, Usage
 from bcd.controlplane.domain.ids import (
@@ -25,13 +27,13 @@ from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.domain.tokens import Token
 from bcd.controlplane.ports.clock import WallClock
+from bcd.controlplane.ports.news import News
 from bcd.controlplane.ports.random import Random
+from bcd.controlplane.ports.signing import Statements
 from bcd.controlplane.ports.store import Records, Store
 from bcd.domain.model import names
-from bcd.domain.model.names import NodeId
 
 T = TypeVar("T")
-OPERATOR = "operator"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Admin:
     store: Store
     clock: WallClock
     random: Random
+    news: News
+    statements: Callable[[], Statements]
 
     def __call__(self, command: admin.Command) -> object:
         """A view, a tuple of views, or None. A Failure says what the command line prints."""
@@ -54,12 +58,17 @@ class Admin:
             case admin.ListTokens():
                 now = self.clock.now()
                 return read(lambda records: tuple(views.token(token, now) for token in records.tokens.all()))
-            case admin.ListNodes():
-                return read(
-                    lambda records: tuple(views.node(records, node, self.settings) for node in records.nodes.all())
-                )
-            case admin.ShowNode(id):
-                return read(lambda records: self._show_node(records, NodeId(id)))
+            case admin.ListNodes() | admin.ShowNode() | admin.RevokeNode() | admin.DeleteNode() | admin.AskRenewal():
+                return NodeCommands(self.settings, self.store, self.clock, self.news)(command)
+            case (
+                admin.ShowTrust()
+                | admin.AddRoot()
+                | admin.RemoveRoot()
+                | admin.AddApprover()
+                | admin.RemoveApprover()
+                | admin.Restored()
+            ):
+                return TrustCommands(self.settings, self.store, self.clock, self.news, self.statements)(command)
             case admin.ListRefusals(limit):
                 return read(lambda records: tuple(views.refusal(row) for row in records.refusals.latest(limit)))
             case admin.ShowRefusal(id):
@@ -129,16 +138,6 @@ class Admin:
             records.tokens.put(token)
             records.audit.add(Event(now, OPERATOR, Kind.TOKEN_REVOKED, {"token": token_id}))
         return views.token(token, now)
-
-    def _show_node(self, records: Records, node_id: NodeId) -> admin.NodeDetail:
-        node = records.nodes.get(node_id)
-        if node is None:
-            raise Usage(Message.NO_SUCH_NODE, id=node_id)
-        return admin.NodeDetail(
-            views.node(records, node, self.settings),
-            views.claims(node.claims),
-            tuple(views.certificate(row) for row in records.certificates.of_node(node_id)),
-        )
 
     def _show_refusal(self, records: Records, refusal_id: RefusalId) -> admin.RefusalView:
         refusal = records.refusals.get(refusal_id)

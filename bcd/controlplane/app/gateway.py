@@ -7,6 +7,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TypeVar
 
+from bcd.controlplane.app.bundle import newest_bundle
+from bcd.controlplane.app.note import Effect, Note
 from bcd.controlplane.app.use import Call, InUse, UseCertificate
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import (
@@ -23,7 +25,6 @@ from bcd.controlplane.domain.gateway import (
     Greeting,
     HelloAnswer,
     Malformed,
-    NotNow,
     Presented,
     RenewAnswer,
     Renewed,
@@ -31,19 +32,20 @@ from bcd.controlplane.domain.gateway import (
     Welcomed,
 )
 from bcd.controlplane.domain.ids import SERIAL_BYTES
-from bcd.controlplane.domain.news import Item
 from bcd.controlplane.domain.quota import wait_for_quota
-from bcd.controlplane.domain.settings import Settings, SignedBundle
+from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.log import Log
-from bcd.controlplane.ports.news import News
 from bcd.controlplane.ports.random import Random
 from bcd.controlplane.ports.signing import Issuer, Statements
-from bcd.controlplane.ports.store import Records, Store, StoreUnavailable
+from bcd.controlplane.ports.store import Records, Store
 from bcd.protocol.pki import csr, renew_pop
 
 T = TypeVar("T")
-Tell = Callable[[Item], None]
+After = Callable[[Effect], None]
+WOULD_END_SOONER = (
+    "a renewed certificate would end no later than the one it replaces: was this server's clock set back?"
+)
 
 
 @dataclass(frozen=True)
@@ -70,19 +72,18 @@ class Gateway:
     issuer: Issuer
     statements: Statements
     use: UseCertificate
-    news: News
     log: Log
 
     def hello(self, presented: Presented, greeting: Greeting) -> Future[HelloAnswer]:
         if not greeting.in_bounds:
             return _done(Malformed("Hello is out of bounds"))
-        return self._changing(lambda records, tell: self._hello(records, presented, greeting, tell))
+        return self._changing(lambda records, after: self._hello(self._call(records, presented, after), greeting))
 
     def renew(self, presented: Presented, request: RenewRequest) -> Future[RenewAnswer]:
         question = self._form(presented, request)
         if isinstance(question, Malformed):
             return _done(question)
-        return self._changing(lambda records, tell: self._renew(records, presented, question, tell))
+        return self._changing(lambda records, after: self._renew(self._call(records, presented, after), question))
 
     def ended(self, presented: Presented) -> None:
         def seen(records: Records) -> None:
@@ -93,14 +94,14 @@ class Gateway:
         # Nobody waits for it: a store that is away loses an instant nobody decides by.
         self.store.change(seen)
 
-    def _changing(self, work: Callable[[Records, Tell], T]) -> "Future[T]":
-        """`work` in one transaction; what it tells reaches the sessions once that is durable, then the answer is
-        there, whether or not anybody still waits for it."""
-        told: list[Item] = []
+    def _changing(self, work: Callable[[Records, After], T]) -> "Future[T]":
+        """`work` in one transaction. Once that is durable its effects are carried out, then the answer is there,
+        whether or not anybody still waits for it."""
+        effects: list[Effect] = []
 
         def changed(records: Records) -> T:
-            told.clear()
-            return work(records, told.append)
+            effects.clear()
+            return work(records, effects.append)
 
         answer: Future[T] = Future()
 
@@ -109,23 +110,26 @@ class Gateway:
             if error is not None:
                 answer.set_exception(error)
                 return
-            for item in told:
-                self.news.tell(item)
+            for effect in effects:
+                effect()
             answer.set_result(done.result())
 
         self.store.change(changed).add_done_callback(after)
         return answer
 
-    def _hello(self, records: Records, presented: Presented, greeting: Greeting, tell: Tell) -> HelloAnswer:
-        now = self.clock.now()
-        used = self.use(Call(records, presented, now, tell))
+    def _call(self, records: Records, presented: Presented, after: After) -> Call:
+        return Call(records, presented, self.clock.now(), after)
+
+    def _hello(self, call: Call, greeting: Greeting) -> HelloAnswer:
+        used = self.use(call)
         if not isinstance(used, InUse):
             return used
         node, certificate = used.node, used.certificate
-        records.nodes.put(replace(node, last_seen=now, daemon_version=greeting.daemon_version))
+        call.records.nodes.put(replace(node, last_seen=call.now, daemon_version=greeting.daemon_version))
         asked = node.renew_asked is not None and certificate.issued <= node.renew_asked
         reason = node.renew_reason if asked else ""
-        return Welcomed(now, newest_bundle(records), reason, certificate.not_after)
+        bundle = newest_bundle(call.records)
+        return Welcomed(call.now, bundle, reason, node.generation, certificate.not_after)
 
     def _form(self, presented: Presented, request: RenewRequest) -> "Question | Malformed":
         """The gateway's checks 1 to 4 (docs/protocol.md, "Renew"). They need no record."""
@@ -145,17 +149,19 @@ class Gateway:
             return Malformed(str(error))
         return Question(spki, sha256(request.csr).digest(), client_time)
 
-    def _renew(self, records: Records, presented: Presented, question: Question, tell: Tell) -> RenewAnswer:
-        now = self.clock.now()
+    def _renew(self, call: Call, question: Question) -> RenewAnswer:
+        records, presented, now = call.records, call.presented, call.now
         # 4. The certificate may be used.
-        used = self.use(Call(records, presented, now, tell))
+        used = self.use(call)
         if not isinstance(used, InUse):
             return used
-        records.nodes.put(replace(used.node, last_seen=now))
+        node = replace(used.node, last_seen=now)
+        records.nodes.put(node)
+        told: dict[str, object] = {"node": node.id, "source": presented.source}
         # 5. An answer that may have been lost is given again, and costs nothing.
         given = records.answers.get(leaf_credential(presented.serial), question.spki_sha256)
         if given is not None and given.csr_sha256 == question.csr_sha256:
-            self.log.info("renewal answered again", node=used.node.id, serial=given.serial, source=presented.source)
+            call.after(Note("renewal answered again", {"serial": given.serial, **told}).to(self.log))
             return Renewed(now, given.signed)
         # 6. No key is certified twice.
         if records.certificates.of_key(question.spki_sha256):
@@ -164,22 +170,19 @@ class Gateway:
         if presented.leaf.ak_name is not None:
             return Declined("the certificate names an attestation key, whose proof this gateway cannot check")
         # 8. The quota.
-        wait = wait_for_quota(records, used.node.id, self.settings.leaf_lifetime, now)
+        wait = wait_for_quota(records, node.id, self.settings.leaf_lifetime, now)
         if wait is not None:
-            self.log.warning("renewal quota used up", node=used.node.id, source=presented.source, wait=wait)
+            call.after(Note("renewal quota used up", {"wait": wait, **told}, warning=True).to(self.log))
             return Full(wait)
-        return self._issue(records, used, presented, question, now)
+        return self._issue(call, InUse(node, used.certificate), question)
 
-    def _issue(
-        self, records: Records, used: InUse, presented: Presented, question: Question, now: datetime
-    ) -> RenewAnswer:
-        held, leaf = used.certificate, presented.leaf
+    def _issue(self, call: Call, used: InUse, question: Question) -> RenewAnswer:
+        records, now = call.records, call.now
+        held, leaf = used.certificate, call.presented.leaf
         not_before, not_after = leaf_dates(now, self.settings.leaf_lifetime, leaf.role)
         # 9. The new certificate outlives the one it replaces.
         if not_after <= held.not_after:
-            why = "a renewed certificate would end no later than the one it replaces: was this server's clock set back?"
-            self.use.alarms.raise_(records, presented, why, now)
-            return NotNow(why)
+            return self.use.alarm(call, WOULD_END_SOONER)
         serial = self.random.bytes(SERIAL_BYTES)
         chain = self.issuer.issue(
             LeafToIssue(
@@ -227,16 +230,10 @@ class Gateway:
             "parent": held.serial,
             "clientTime": f"{question.client_time:%Y-%m-%dT%H:%M:%SZ}",
         }
-        records.audit.add(Event(now, f"node:{presented.source}", Kind.NODE_RENEWED, detail))
-        self.log.info("certificate renewed", source=presented.source, **detail)
+        source = call.presented.source
+        records.audit.add(Event(now, f"node:{source}", Kind.NODE_RENEWED, detail))
+        call.after(Note("certificate renewed", {"source": source, **detail}).to(self.log))
         return Renewed(now, signed)
-
-
-def newest_bundle(records: Records) -> SignedBundle:
-    bundle = records.bundles.newest()
-    if bundle is None:
-        raise StoreUnavailable("the store holds no trust bundle")
-    return bundle
 
 
 def _done(answer: T) -> "Future[T]":

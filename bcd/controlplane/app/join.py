@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
+from bcd.controlplane.app.bundle import newest_bundle
 from bcd.controlplane.app.note import Note
 from bcd.controlplane.app.refuse import Refuse
 from bcd.controlplane.domain import joining
@@ -13,18 +14,24 @@ from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer, LeafToIssue, leaf_dates
 from bcd.controlplane.domain.ids import SERIAL_BYTES, SHORT_ID_BYTES, ApprovalId, TokenText, short_id
 from bcd.controlplane.domain.joining import Granted, JoinAnswer, JoinRequest, No, Refused, Waiting
+from bcd.controlplane.domain.news import NodeRevoked
 from bcd.controlplane.domain.nodes import Node, machine_of
 from bcd.controlplane.domain.refusals import Reason
 from bcd.controlplane.domain.settings import Settings
+from bcd.controlplane.domain.standing import last_generation
 from bcd.controlplane.domain.tokens import Token, credential_of
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.log import Log
+from bcd.controlplane.ports.news import News
 from bcd.controlplane.ports.random import Random
 from bcd.controlplane.ports.signing import Issuer, Statements, Unsealer
-from bcd.controlplane.ports.store import Records, Store, StoreUnavailable
+from bcd.controlplane.ports.store import Records, Store
 from bcd.domain.model import names
 from bcd.domain.model.names import NodeId, SpiffeId
 from bcd.protocol.pki import csr
+
+# What a session with a certificate of before is told.
+JOINED_AGAIN = "joined again"
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Join:
     statements: Statements
     unsealer: Unsealer
     refuse: Refuse
+    news: News
     log: Log
 
     def malformed(self, source: str) -> Refused:
@@ -50,16 +58,23 @@ class Join:
         except No as no:
             return self.refuse(request, source, no)
 
+        revoked: list[NodeRevoked] = []
+
         def decide(records: Records) -> tuple[JoinAnswer, Note]:
             now = self.clock.now()
+            revoked.clear()
             try:
                 decision = admit(records, asked, now)
             except No as no:
                 return self.refuse.within(records, request, source, no, asked.token.id)
+            if isinstance(decision, Issue) and decision.node is not None:
+                revoked.extend(_revoke(records, decision.node, now))
             return self._carry_out(records, asked, decision, now)
 
         answer, note = self.store.change(decide).result()
         note.write(self.log)
+        for item in revoked:
+            self.news.tell(item)
         return answer
 
     def _form(self, request: JoinRequest, source: str) -> Asked:
@@ -124,7 +139,7 @@ class Join:
         if answer.csr_sha256 == asked.csr_sha256:
             return answer.signed
         # The same key in another request: the same certificate, said of this request.
-        return self.statements.join_response(asked.csr_sha256, answer.chain, _bundle(records), now)
+        return self.statements.join_response(asked.csr_sha256, answer.chain, newest_bundle(records).signed, now)
 
     def _put_question(self, records: Records, asked: Asked, token: Token, node: Node | None, now: datetime) -> Approval:
         question = Approval(
@@ -162,11 +177,7 @@ class Join:
                 not_after=not_after,
             )
         )
-        signed = self.statements.join_response(asked.csr_sha256, chain, _bundle(records), now)
-        for older in records.certificates.of_node(node.id):
-            # Of another generation from now on; the retired and the void stay what they were.
-            if older.state in {CertificateState.ISSUED, CertificateState.CURRENT}:
-                records.certificates.put(replace(older, state=CertificateState.REVOKED, state_since=now))
+        signed = self.statements.join_response(asked.csr_sha256, chain, newest_bundle(records).signed, now)
         records.nodes.put(node)
         records.tokens.put(replace(token, used=token.used + 1))
         records.certificates.put(
@@ -222,11 +233,13 @@ class Join:
                 token_id=due.token.id,
                 joined=now,
             )
+        node_id = due.node_id or self._new_id(records)
         return Node(
-            id=due.node_id or self._new_id(records),
+            id=node_id,
             site=due.token.site,
             role=due.token.role,
-            generation=1,
+            # A node of this id may have been deleted: its certificates are of generations that have been.
+            generation=1 + last_generation(records, node_id),
             machine=machine_of(asked.claims),
             claims=asked.claims,
             daemon_version=asked.daemon_version,
@@ -242,8 +255,8 @@ class Join:
                 return node_id
 
 
-def _bundle(records: Records) -> bytes:
-    bundle = records.bundles.newest()
-    if bundle is None:
-        raise StoreUnavailable("the store holds no trust bundle")
-    return bundle.signed
+def _revoke(records: Records, node: Node, now: datetime) -> list[NodeRevoked]:
+    """The node comes back: what it held is of another generation; the retired and the void stay what they were."""
+    for older in records.certificates.open(node.id):
+        records.certificates.put(replace(older, state=CertificateState.REVOKED, state_since=now, reason=JOINED_AGAIN))
+    return [NodeRevoked(node.id, node.generation + 1, JOINED_AGAIN, now)]

@@ -6,17 +6,18 @@ from datetime import datetime
 from hashlib import sha256
 
 from bcd.controlplane.app.alarms import Alarms
+from bcd.controlplane.app.note import Effect, Note
 from bcd.controlplane.app.revoke import revoke_node
 from bcd.controlplane.domain import standing
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, issued_of
 from bcd.controlplane.domain.gateway import Dead, No, NotNow, OutOfDate, Presented, Superseded
 from bcd.controlplane.domain.ids import TokenId
-from bcd.controlplane.domain.news import Item, NodeRevoked
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.domain.standing import Adopt, Alarm, Copied, Good, judge
 from bcd.controlplane.ports.log import Log
+from bcd.controlplane.ports.news import News
 from bcd.controlplane.ports.store import Records
 from bcd.domain.model.claims import Claims
 
@@ -33,17 +34,18 @@ class InUse:
 
 @dataclass(frozen=True)
 class Call:
-    """One use, within its transaction; `tell` is given what sessions have to hear once that is durable."""
+    """One use, within its transaction; `after` is given what is to be done once that is durable."""
 
     records: Records
     presented: Presented
     now: datetime
-    tell: Callable[[Item], None]
+    after: Callable[[Effect], None]
 
 
 @dataclass(frozen=True)
 class UseCertificate:
     settings: Settings
+    news: News
     log: Log
     alarms: Alarms
 
@@ -57,10 +59,14 @@ class UseCertificate:
             case Copied(node, certificate):
                 return self._copied(call, node, certificate)
             case Alarm(why):
-                self.alarms.raise_(call.records, call.presented, why, call.now)
-                return NotNow(why)
+                return self.alarm(call, why)
             case Dead() | Superseded() | OutOfDate():
                 return found
+
+    def alarm(self, call: Call, why: str) -> NotNow:
+        """Something that cannot be: told, and nothing is decided about the node."""
+        call.after(self.alarms.raise_(call.records, call.presented, why, call.now))
+        return NotNow(why)
 
     def _used(self, call: Call, node: Node, certificate: Certificate) -> InUse:
         if certificate.state is CertificateState.CURRENT:
@@ -81,7 +87,11 @@ class UseCertificate:
             state = CertificateState.RETIRED if was_current else CertificateState.VOID
             records.certificates.put(replace(other, state=state, state_since=now))
         records.certificates.put(used)
-        self.log.info("certificate in use", node=node.id, serial=used.serial, source=presented.source)
+        call.after(
+            Note("certificate in use", {"node": node.id, "serial": used.serial, "source": presented.source}).to(
+                self.log
+            )
+        )
         return InUse(node, used)
 
     def _copied(self, call: Call, node: Node, certificate: Certificate) -> No:
@@ -89,11 +99,13 @@ class UseCertificate:
         current = next(
             (row for row in records.certificates.open(node.id) if row.state is CertificateState.CURRENT), None
         )
-        risen = revoke_node(records, node, CLONE_SUSPECTED, now)
+        revoked = revoke_node(records, node, CLONE_SUSPECTED, now)
+        if revoked is None:
+            raise AssertionError("the certificate in use was not revoked before")
         # Both observations: what was used just now, and what the node itself uses.
         detail: dict[str, str | int | bool] = {
             "node": node.id,
-            "generation": risen.generation,
+            "generation": revoked.generation,
             "serial": certificate.serial,
             "state": certificate.state.value,
             "since": _time(certificate.state_since),
@@ -103,8 +115,8 @@ class UseCertificate:
             "otherSource": current.first_used_from if current else "",
         }
         records.audit.add(Event(now, f"node:{presented.source}", Kind.NODE_CLONED, detail))
-        self.log.warning("node revoked: a copy of its key is in use", **detail)
-        call.tell(NodeRevoked(node.id, CLONE_SUSPECTED, now))
+        call.after(Note("node revoked: a copy of its key is in use", detail, warning=True).to(self.log))
+        call.after(lambda: self.news.tell(revoked))
         return Dead(CLONE_SUSPECTED, now)
 
     def _adopt(self, call: Call, known: Node | None) -> InUse:
@@ -140,7 +152,8 @@ class UseCertificate:
         records.certificates.put(certificate)
         detail: dict[str, str | int | bool] = {"node": node.id, "serial": certificate.serial, "newNode": known is None}
         records.audit.add(Event(now, f"node:{presented.source}", Kind.CERTIFICATE_ADOPTED, detail))
-        self.log.warning("certificate adopted after a restore", source=presented.source, **detail)
+        told = {"source": presented.source, **detail}
+        call.after(Note("certificate adopted after a restore", told, warning=True).to(self.log))
         return self._used(call, node, certificate)
 
 

@@ -1,5 +1,6 @@
 """Records as the operator is shown them."""
 
+from collections.abc import Set
 from dataclasses import fields
 from datetime import datetime
 
@@ -11,9 +12,11 @@ from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import WAY_BACK, Refusal
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.domain.tokens import Token
+from bcd.controlplane.domain.trust import TrustContent
 from bcd.controlplane.ports.store import Records
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.names import SpiffeId
+from bcd.domain.model.names import NodeId, SpiffeId
+from bcd.domain.model.pins import Pin
 
 
 def token(row: Token, now: datetime) -> admin.TokenView:
@@ -42,14 +45,21 @@ def certificate(row: Certificate) -> admin.CertificateView:
         serial=row.serial,
         generation=row.generation,
         state=row.state.value,
+        state_since=row.state_since,
         key_pin=_pin(row.spki_sha256),
         not_before=row.not_before,
         not_after=row.not_after,
+        first_used=row.first_used,
+        first_used_from=row.first_used_from,
+        reason=row.reason,
     )
 
 
-def node(records: Records, row: Node, settings: Settings) -> admin.NodeView:
+def node(records: Records, row: Node, settings: Settings, live: Set[NodeId]) -> admin.NodeView:
+    """`live` are the nodes with a session."""
     newest = records.certificates.newest(row.id)
+    asked = row.renew_asked
+    answered = newest is None or asked is None or newest.issued > asked
     return admin.NodeView(
         id=row.id,
         site=row.site,
@@ -61,7 +71,20 @@ def node(records: Records, row: Node, settings: Settings) -> admin.NodeView:
         token_id=row.token_id,
         created=row.created,
         joined=row.joined,
+        certificate=newest.state.value if newest else "",
         not_after=newest.not_after if newest else None,
+        session=row.id in live,
+        last_seen=row.last_seen,
+        renewal_asked=None if answered else asked,
+    )
+
+
+def trust(version: int, content: TrustContent) -> admin.TrustView:
+    return admin.TrustView(
+        version=version,
+        command_roots=tuple(str(Pin.of(root)) for root in content.roots),
+        approvers=tuple(admin.ApproverView(one.name, str(Pin.of(one.spki))) for one in content.approvers),
+        quorum=content.quorum,
     )
 
 

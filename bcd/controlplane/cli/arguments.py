@@ -50,6 +50,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _version(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"not a version: {text[:40]!r}")
+    return int(text)
+
+
 def parser() -> Parser:
     """Each leaf of the grammar sets `run`, the name of its command."""
     top = Parser(prog="bcd-controlplane", description="The reference control plane: where bcd nodes join.")
@@ -109,9 +115,9 @@ def parser() -> Parser:
     _command(token, "list", "token-list", "every token, oldest first")
     _with_id(_command(token, "revoke", "token-revoke", "let nobody join with it any more"), "a token's id")
 
-    nodes = _group(commands, "nodes", "what has joined")
-    _command(nodes, "list", "nodes-list", "every node")
-    _with_id(_command(nodes, "show", "nodes-show", "one node, its machine and its certificates"), "a node's id")
+    _nodes(commands)
+    _trust(commands)
+    _restored(commands)
 
     refusals = _group(commands, "refusals", "why joins were refused")
     _limited(_command(refusals, "list", "refusals-list", "the latest, newest first"), 50)
@@ -141,6 +147,54 @@ def parser() -> Parser:
     return top
 
 
+def _nodes(commands: Any) -> None:
+    nodes = _group(commands, "nodes", "what has joined")
+    _command(nodes, "list", "nodes-list", "every node")
+    _with_id(_command(nodes, "show", "nodes-show", "one node, its machine and its certificates"), "a node's id")
+
+    revoke = _with_id(
+        _command(nodes, "revoke", "nodes-revoke", "revoke its certificates: it ends, and has to join again"),
+        "a node's id",
+    )
+    revoke.add_argument("--reason", required=True, metavar="TEXT", help="the node shows it")
+    _with_id(
+        _command(nodes, "delete", "nodes-delete", "revoke and forget it: its machine may join with any token"),
+        "a node's id",
+    )
+    renew = _command(nodes, "renew-now", "nodes-renew-now", "ask for a renewal before its time")
+    renew.add_argument("id", nargs="?", metavar="ID", help="a node's id")
+    renew.add_argument("--all", action="store_true", help="every node")
+    renew.add_argument("--reason", default="asked by the operator", metavar="TEXT", help="the nodes show it")
+
+
+def _trust(commands: Any) -> None:
+    trust = _group(commands, "trust", "the trust bundle: command-signing roots and approvers, for every node")
+    _command(trust, "show", "trust-show", "the bundle in force")
+    _with_file(_command(trust, "add-root", "trust-add-root", "let a key sign commands"))
+    _command(trust, "remove-root", "trust-remove-root", "let it sign no more").add_argument(
+        "pin", metavar="PIN", help="as trust show has it: sha256:…"
+    )
+    approver = _command(trust, "add-approver", "trust-add-approver", "let a person approve destructive batches")
+    approver.add_argument("name", metavar="NAME", help="up to 64 characters")
+    _with_file(approver)
+    _command(trust, "remove-approver", "trust-remove-approver", "let them approve no more").add_argument(
+        "name", metavar="NAME"
+    )
+
+
+def _restored(commands: Any) -> None:
+    restored = _command(commands, "restored", "restored", "say that a backup of the directory was put back")
+    restored.description = (
+        "To be run after a backup of the directory was put back. Nodes that joined or renewed since it was made have "
+        "certificates it does not know; until this is run they are told to ask later, and afterwards they are adopted. "
+        "The trust bundle's version rises by 1000, above what any node holds. What was revoked or deleted since the "
+        "backup was made has to be revoked or deleted again."
+    )
+    restored.add_argument(
+        "--bundle-above", default=0, type=_version, metavar="N", help="a higher bundle version that some node holds"
+    )
+
+
 def _group(commands: Any, name: str, about: str) -> Any:
     group = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
     return group.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
@@ -157,6 +211,11 @@ def _command(commands: Any, name: str, run: str, about: str, with_json: bool = T
 
 def _with_id(command: Parser, about: str) -> Parser:
     command.add_argument("id", metavar="ID", help=about)
+    return command
+
+
+def _with_file(command: Parser) -> Parser:
+    command.add_argument("file", metavar="FILE", help="its public key or certificate, PEM or DER")
     return command
 
 

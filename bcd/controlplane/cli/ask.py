@@ -7,10 +7,10 @@ from typing import Any
 
 from bcd.controlplane.adapters.admin.client import Client
 from bcd.controlplane.adapters.files.directory import STORE, Directory
-from bcd.controlplane.cli import show
+from bcd.controlplane.cli import show, show_changes
 from bcd.controlplane.cli.render import print_json, print_json_line
 from bcd.controlplane.domain import admin
-from bcd.controlplane.domain.failures import FixDirectory
+from bcd.controlplane.domain.failures import FixDirectory, Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Store
 
@@ -76,6 +76,18 @@ def _create(arguments: Namespace) -> admin.Command:
     )
 
 
+def _ask_renewal(arguments: Namespace) -> admin.Command:
+    if (arguments.id is None) is not arguments.all:
+        raise Usage(Message.USAGE, command="nodes renew-now", what="name one node, or --all")
+    return admin.AskRenewal(arguments.id, arguments.reason)
+
+
+def _key(path: str) -> str:
+    from bcd.controlplane.cli import public_key
+
+    return public_key.read(path).hex()
+
+
 def _tail(arguments: Namespace) -> int:
     """With --follow a line an event, until Ctrl-C; it outlives the server it asks."""
     if not arguments.follow:
@@ -101,6 +113,15 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "token-revoke": _asks(lambda a: admin.RevokeToken(a.id), show.revoked),
     "nodes-list": _asks(lambda _: admin.ListNodes(), show.nodes),
     "nodes-show": _asks(lambda a: admin.ShowNode(a.id), show.node),
+    "nodes-revoke": _asks(lambda a: admin.RevokeNode(a.id, a.reason), show_changes.revoked_node),
+    "nodes-delete": _asks(lambda a: admin.DeleteNode(a.id), show_changes.deleted_node),
+    "nodes-renew-now": _asks(_ask_renewal, show_changes.renewals),
+    "trust-show": _asks(lambda _: admin.ShowTrust(), show_changes.trust),
+    "trust-add-root": _asks(lambda a: admin.AddRoot(_key(a.file)), show_changes.trust),
+    "trust-remove-root": _asks(lambda a: admin.RemoveRoot(a.pin), show_changes.trust),
+    "trust-add-approver": _asks(lambda a: admin.AddApprover(a.name, _key(a.file)), show_changes.trust),
+    "trust-remove-approver": _asks(lambda a: admin.RemoveApprover(a.name), show_changes.trust),
+    "restored": _asks(lambda a: admin.Restored(a.bundle_above), show_changes.restored),
     "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
     "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),
     "approvals-list": _asks(lambda _: admin.ListApprovals(), show.approvals),

@@ -42,10 +42,27 @@ def revoked(token: TokenView) -> None:
 
 def nodes(rows: tuple[NodeView, ...]) -> None:
     table(
-        ("NODE", "SITE", "ROLE", "GENERATION", "JOINED", "CERTIFICATE UNTIL", "HOSTNAME"),
-        [(n.id, n.site, n.role, str(n.generation), time(n.joined), time(n.not_after), n.hostname) for n in rows],
+        ("NODE", "SITE", "ROLE", "GENERATION", "SESSION", "LAST SEEN", "CERTIFICATE", "UNTIL", "HOSTNAME"),
+        [
+            (
+                n.id,
+                n.site,
+                n.role,
+                str(n.generation),
+                _session(n),
+                time(n.last_seen),
+                n.certificate,
+                time(n.not_after),
+                n.hostname,
+            )
+            for n in rows
+        ],
         "no nodes",
     )
+
+
+def _session(node: NodeView) -> str:
+    return "up" if node.session else ""
 
 
 def node(detail: NodeDetail) -> None:
@@ -60,15 +77,30 @@ def node(detail: NodeDetail) -> None:
             ("first joined", time(n.created)),
             ("last joined", time(n.joined)),
             ("with token", n.token_id),
+            ("session", _session(n)),
+            ("last seen", time(n.last_seen) if n.last_seen else ""),
+            ("certificate until", time(n.not_after) if n.not_after else ""),
+            ("renewal asked", time(n.renewal_asked) if n.renewal_asked else ""),
             ("bcd", n.daemon_version),
             *_claims(detail.claims),
         ]
     )
     print()
     table(
-        ("SERIAL", "STATE", "GENERATION", "FROM", "UNTIL", "KEY PIN"),
+        ("SERIAL", "STATE", "SINCE", "GENERATION", "FROM", "UNTIL", "FIRST USED", "BY", "REASON", "KEY PIN"),
         [
-            (c.serial, c.state, str(c.generation), time(c.not_before), time(c.not_after), c.key_pin)
+            (
+                c.serial,
+                c.state,
+                time(c.state_since),
+                str(c.generation),
+                time(c.not_before),
+                time(c.not_after),
+                time(c.first_used),
+                c.first_used_from,
+                c.reason,
+                c.key_pin,
+            )
             for c in detail.certificates
         ],
         "no certificates",

@@ -39,6 +39,62 @@ class ShowNode:
 
 
 @dataclass(frozen=True)
+class RevokeNode:
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeleteNode:
+    id: str
+
+
+@dataclass(frozen=True)
+class AskRenewal:
+    """Of one node, or without `id` of all."""
+
+    id: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class ShowTrust:
+    pass
+
+
+@dataclass(frozen=True)
+class AddRoot:
+    """`spki` is the key's DER in hexadecimal."""
+
+    spki: str
+
+
+@dataclass(frozen=True)
+class RemoveRoot:
+    pin: str
+
+
+@dataclass(frozen=True)
+class AddApprover:
+    """`spki` as in AddRoot."""
+
+    name: str
+    spki: str
+
+
+@dataclass(frozen=True)
+class RemoveApprover:
+    name: str
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A backup was put back. `bundle_above`: a bundle version that some node is known to hold, or 0."""
+
+    bundle_above: int
+
+
+@dataclass(frozen=True)
 class ListRefusals:
     limit: int
 
@@ -73,6 +129,15 @@ Command = (
     | RevokeToken
     | ListNodes
     | ShowNode
+    | RevokeNode
+    | DeleteNode
+    | AskRenewal
+    | ShowTrust
+    | AddRoot
+    | RemoveRoot
+    | AddApprover
+    | RemoveApprover
+    | Restored
     | ListRefusals
     | ShowRefusal
     | TailAudit
@@ -125,19 +190,25 @@ class ClaimsView:
 
 @dataclass(frozen=True)
 class CertificateView:
-    """`key_pin` is the certified key's pin."""
+    """`key_pin` is the certified key's pin, `first_used_from` the address it was first used from, `reason` why it was
+    revoked."""
 
     serial: str
     generation: int
     state: str
+    state_since: datetime
     key_pin: str
     not_before: datetime
     not_after: datetime
+    first_used: datetime | None
+    first_used_from: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class NodeView:
-    """`not_after` is the end of its newest certificate."""
+    """`certificate` is the state of its newest certificate, `not_after` its end. `renewal_asked`: since when a renewal
+    is asked for that has not come."""
 
     id: str
     site: str
@@ -149,7 +220,11 @@ class NodeView:
     token_id: str
     created: datetime
     joined: datetime
+    certificate: str
     not_after: datetime | None
+    session: bool
+    last_seen: datetime | None
+    renewal_asked: datetime | None
 
 
 @dataclass(frozen=True)
@@ -157,6 +232,49 @@ class NodeDetail:
     node: NodeView
     claims: ClaimsView
     certificates: tuple[CertificateView, ...]
+
+
+@dataclass(frozen=True)
+class RevokedView:
+    """`generation` is the node's now; certificates of a lower one are dead."""
+
+    id: str
+    generation: int
+
+
+@dataclass(frozen=True)
+class DeletedView:
+    id: str
+
+
+@dataclass(frozen=True)
+class RenewalsView:
+    """How many nodes are asked, and how many of them have a session and hear of it now."""
+
+    nodes: int
+    sessions: int
+
+
+@dataclass(frozen=True)
+class ApproverView:
+    name: str
+    key_pin: str
+
+
+@dataclass(frozen=True)
+class TrustView:
+    """The trust bundle every node is given. `command_roots` are pins."""
+
+    version: int
+    command_roots: tuple[str, ...]
+    approvers: tuple[ApproverView, ...]
+    quorum: int
+
+
+@dataclass(frozen=True)
+class RestoredView:
+    at: datetime
+    bundle_version: int
 
 
 @dataclass(frozen=True)

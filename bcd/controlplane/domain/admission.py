@@ -12,7 +12,7 @@ from bcd.controlplane.domain import approvals, refusals
 from bcd.controlplane.domain.approvals import Approval, ApprovalState
 from bcd.controlplane.domain.certificates import CertificateState, GivenAnswer
 from bcd.controlplane.domain.ids import TokenText
-from bcd.controlplane.domain.joining import PROVISIONED, No
+from bcd.controlplane.domain.joining import No
 from bcd.controlplane.domain.nodes import Node, machine_of
 from bcd.controlplane.domain.tokens import Token, credential_of
 from bcd.controlplane.ports.store import Records
@@ -104,8 +104,6 @@ def _token(records: Records, asked: Asked) -> Token:
 
 
 def _check_wanted(asked: Asked, token: Token) -> None:
-    if asked.attestor == PROVISIONED and token.node_id is None:
-        raise No(Reason.NODE_ID_MISMATCH, f"asked {asked.wanted}, the token names no node")
     if asked.wanted is not None and asked.wanted != token.node_id:
         raise No(Reason.NODE_ID_MISMATCH, f"asked {asked.wanted}, the token is for {token.node_id or 'any new node'}")
 

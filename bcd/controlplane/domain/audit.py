@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+OPERATOR = "operator"
+
 
 class Kind(StrEnum):
     NODE_JOINED = "node.joined"

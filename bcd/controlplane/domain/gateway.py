@@ -49,11 +49,13 @@ class RenewRequest:
 
 @dataclass(frozen=True)
 class Welcomed:
-    """`renew_now`: why the node is to renew at once; empty when it need not. `not_after` ends the session."""
+    """`renew_now`: why the node is to renew at once; empty when it need not. The session ends at `not_after`, or with
+    `generation`."""
 
     server_time: datetime
     bundle: SignedBundle
     renew_now: str
+    generation: int
     not_after: datetime
 
 

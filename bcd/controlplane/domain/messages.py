@@ -47,6 +47,16 @@ class Message(Enum):
     NO_SUCH_APPROVAL = "no approval {id}: see bcd-controlplane approvals list"
     ALREADY_DECIDED = "approval {id} was {state} at {at}: for another decision the machine must join again"
     APPROVAL_LAPSED = "approval {id} lapsed at {at}: the machine must join again, with a new token"
+    NO_SUCH_ROOT = "no command root {pin}: see bcd-controlplane trust show"
+    NO_SUCH_APPROVER = "no approver {name}: see bcd-controlplane trust show"
+    APPROVER_KNOWN = (
+        "approver {name} has the key {pin} already, and names and keys are each there once: "
+        "remove that one first with bcd-controlplane trust remove-approver"
+    )
+    BUNDLE_FULL = "the trust bundle holds {most} {what}, the most there may be: bcd-controlplane trust {command} first"
+    NOT_A_PUBLIC_KEY = (
+        "{path}: {why}: name a file with one P-256 public key (PEM or DER) or one certificate of such a key"
+    )
     NODE_OF_ANOTHER_SITE = "node {id} is of site {have}, not {want}: give its site with --site {have}"
     # Anything else
     INTERNAL = "internal error ({what}): please report it; what was acknowledged before is kept"

@@ -9,9 +9,10 @@ from bcd.domain.model.names import NodeId
 
 @dataclass(frozen=True)
 class NodeRevoked:
-    """Every certificate the node held until now is dead."""
+    """Every certificate of a generation below `generation` is dead."""
 
     node_id: NodeId
+    generation: int
     reason: str
     at: datetime
 

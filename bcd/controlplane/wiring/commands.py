@@ -8,6 +8,7 @@ from bcd.controlplane.adapters.sqlite.store import SqliteStore
 from bcd.controlplane.adapters.system import SystemClock, SystemRandom
 from bcd.controlplane.app.admin import Admin
 from bcd.controlplane.ports.clock import WallClock
+from bcd.controlplane.ports.news import NoSessions
 from bcd.controlplane.ports.signing import Statements
 from bcd.controlplane.ports.store import Store
 
@@ -25,4 +26,6 @@ def statements(directory: Directory) -> Statements:
 
 
 def admin(directory: Directory, opened: Store) -> Admin:
-    return Admin(directory.settings(), opened, SystemClock(), SystemRandom())
+    return Admin(
+        directory.settings(), opened, SystemClock(), SystemRandom(), NoSessions(), lambda: statements(directory)
+    )

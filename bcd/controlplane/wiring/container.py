@@ -45,6 +45,7 @@ class Container(containers.DeclarativeContainer):
         SealKey, directory.provided.key.call(d.JOIN_ENCRYPTION)
     )
     refuse: providers.Provider[Refuse] = providers.Singleton(Refuse, store, clock, random, log)
+    sessions: providers.Provider[Sessions] = providers.Singleton(Sessions)
     joins: providers.Provider[Joins] = providers.Singleton(
         Join,
         settings=settings,
@@ -55,11 +56,11 @@ class Container(containers.DeclarativeContainer):
         statements=statements,
         unsealer=unsealer,
         refuse=refuse,
+        news=sessions,
         log=log,
     )
-    sessions: providers.Provider[Sessions] = providers.Singleton(Sessions)
     use: providers.Provider[UseCertificate] = providers.Singleton(
-        UseCertificate, settings, log, providers.Singleton(Alarms, log)
+        UseCertificate, settings, sessions, log, providers.Singleton(Alarms, log)
     )
     gateways: providers.Provider[Gateways] = providers.Singleton(
         Gateway,
@@ -70,7 +71,8 @@ class Container(containers.DeclarativeContainer):
         issuer=issuer,
         statements=statements,
         use=use,
-        news=sessions,
         log=log,
     )
-    admin: providers.Provider[Admin] = providers.Singleton(Admin, settings, store, clock, random)
+    admin: providers.Provider[Admin] = providers.Singleton(
+        Admin, settings, store, clock, random, sessions, statements.provider
+    )

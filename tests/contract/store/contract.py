@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from bcd.controlplane.domain.approvals import ApprovalState
 from bcd.controlplane.domain.certificates import CertificateState
-from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.ports.store import Records, Store, StoreUnavailable
 from tests.fakes.controlplane import rows
 from tests.fakes.controlplane.rows import AT, HOUR
@@ -37,7 +37,9 @@ def changed(store: Store, work: Callable[[Records], T]) -> T:
 @clause
 def rows_come_back_as_they_were_put(store: Store) -> None:
     token = rows.token(node_id="n-1", revoked=AT)
-    node, certificate, answer = rows.node(), rows.certificate(), rows.answer()
+    node = rows.node(last_seen=AT, renew_asked=AT + HOUR, renew_reason="moved")
+    certificate = rows.certificate(first_used=AT, first_used_from="192.0.2.1", reason="operator: stolen")
+    answer, restoration = rows.answer(), Restoration(AT)
     approval, refusal = rows.approval(decided=AT, state=ApprovalState.DENIED), rows.refusal()
     bundle = SignedBundle(1, b"\x00\xff")
 
@@ -49,6 +51,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         r.approvals.put(approval)
         r.refusals.add(refusal)
         r.bundles.add(bundle)
+        r.restorations.add(restoration)
 
     changed(store, work)
     assert store.read(lambda r: r.tokens.get(token.id)) == token
@@ -58,6 +61,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
     assert store.read(lambda r: r.approvals.get(approval.id)) == approval
     assert store.read(lambda r: r.refusals.get(refusal.id)) == refusal
     assert store.read(lambda r: r.bundles.newest()) == bundle
+    assert store.read(lambda r: r.restorations.newest()) == restoration
 
 
 @clause
@@ -73,9 +77,13 @@ def what_is_not_there_is_none_or_nothing(store: Store) -> None:
             r.approvals.asked("token:x", b""),
             r.refusals.get(rows.refusal().id),
             r.bundles.newest(),
+            r.restorations.newest(),
         ]
 
-    assert store.read(look) == [None] * 9
+    node_id = rows.node().id
+    assert store.read(look) == [None] * 10
+    assert store.read(lambda r: [*r.certificates.open(node_id), *r.certificates.renewals_since(node_id, AT)]) == []
+    changed(store, lambda r: r.nodes.remove(node_id))
     assert store.read(lambda r: [*r.tokens.all(), *r.nodes.all(), *r.approvals.all(), *r.audit.latest(5)]) == []
 
 
@@ -253,6 +261,59 @@ def a_certificate_is_found_by_node_and_by_key(store: Store) -> None:
     assert [row.serial for row in store.read(lambda r: r.certificates.of_key(b"2" * 32))] == ["02" * 16]
     assert [row.serial for row in store.read(lambda r: r.certificates.of_node(rows.node("n-other").id))] == ["02" * 16]
     assert not store.read(lambda r: r.certificates.of_key(b"3" * 32))
+
+
+@clause
+def open_certificates_are_those_issued_and_current(store: Store) -> None:
+    def work(r: Records) -> None:
+        for number, state in enumerate(CertificateState):
+            r.certificates.put(rows.certificate(f"{number:032x}", state=state, issued=AT + number * HOUR))
+        r.certificates.put(rows.certificate("0b" * 16, node_id="n-other"))
+
+    changed(store, work)
+    node_id = rows.node().id
+    found = store.read(lambda r: r.certificates.open(node_id))
+    assert [row.state for row in found] == [CertificateState.ISSUED, CertificateState.CURRENT]
+    current = found[1]
+    changed(store, lambda r: r.certificates.put(replace(current, state=CertificateState.RETIRED)))
+    assert [row.state for row in store.read(lambda r: r.certificates.open(node_id))] == [CertificateState.ISSUED]
+
+
+@clause
+def renewals_are_told_from_an_instant_on_and_without_joins(store: Store) -> None:
+    def work(r: Records) -> None:
+        r.certificates.put(rows.certificate("01" * 16, issued=AT + 4 * HOUR))
+        for number in (3, 1, 2):
+            issued = AT + number * HOUR
+            r.certificates.put(rows.certificate(f"{number:032x}", issued=issued, parent="01" * 16))
+        r.certificates.put(rows.certificate("0b" * 16, node_id="n-other", issued=AT + 2 * HOUR, parent="01" * 16))
+
+    changed(store, work)
+    since = store.read(lambda r: r.certificates.renewals_since(rows.node().id, AT + 2 * HOUR))
+    assert since == [AT + 2 * HOUR, AT + 3 * HOUR]
+
+
+@clause
+def a_node_that_is_removed_leaves_its_certificates(store: Store) -> None:
+    def work(r: Records) -> None:
+        r.nodes.put(rows.node("n-a", machine="uuid board"))
+        r.nodes.put(rows.node("n-b"))
+        r.certificates.put(rows.certificate(node_id="n-a"))
+
+    changed(store, work)
+    changed(store, lambda r: r.nodes.remove(rows.node("n-a").id))
+    assert store.read(lambda r: r.nodes.get(rows.node("n-a").id)) is None
+    assert not store.read(lambda r: r.nodes.of_machine("uuid board"))
+    assert [row.id for row in store.read(lambda r: r.nodes.all())] == ["n-b"]
+    assert len(store.read(lambda r: r.certificates.of_node(rows.node("n-a").id))) == 1
+
+
+@clause
+def the_newest_restoration_is_the_last_one_told(store: Store) -> None:
+    for at in (AT + HOUR, AT):
+        changed(store, lambda r, at=at: r.restorations.add(Restoration(at)))  # type: ignore[misc]
+    # The clock may have been set back between them.
+    assert store.read(lambda r: r.restorations.newest()) == Restoration(AT)
 
 
 @clause

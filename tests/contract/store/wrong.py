@@ -10,18 +10,21 @@ from datetime import datetime
 from typing import TypeVar
 
 from bcd.controlplane.domain.approvals import Approval
-from bcd.controlplane.domain.certificates import GivenAnswer
+from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
 from bcd.controlplane.domain.ids import TokenId
 from bcd.controlplane.domain.nodes import Node
-from bcd.controlplane.domain.settings import SignedBundle
+from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.domain.tokens import Token
 from bcd.controlplane.ports.store import Records
+from bcd.domain.model.names import NodeId
 from tests.fakes.controlplane.memory_store import (
     MemoryAnswers,
     MemoryApprovals,
     MemoryBundles,
+    MemoryCertificates,
     MemoryNodes,
     MemoryRefusals,
+    MemoryRestorations,
     MemoryStore,
     MemoryTokens,
 )
@@ -200,6 +203,50 @@ class _Falling(MemoryBundles):
         self.rows.append(bundle)
 
 
+class OpensEveryCertificate(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.certificates = _EveryOpen()
+
+
+class _EveryOpen(MemoryCertificates):
+    def open(self, node_id: NodeId) -> Sequence[Certificate]:
+        return self.of_node(node_id)
+
+
+class CountsJoinsAsRenewals(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.certificates = _JoinsCount()
+
+
+class _JoinsCount(MemoryCertificates):
+    def renewals_since(self, node_id: NodeId, at: datetime) -> Sequence[datetime]:
+        return [row.issued for row in self.of_node(node_id) if row.issued >= at]
+
+
+class KeepsNodes(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.nodes = _Kept()
+
+
+class _Kept(MemoryNodes):
+    def remove(self, node_id: NodeId) -> None:
+        pass
+
+
+class FindsTheLatestRestoration(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.restorations = _Latest()
+
+
+class _Latest(MemoryRestorations):
+    def newest(self) -> Restoration | None:
+        return max(self.rows, key=lambda row: row.at, default=None)
+
+
 class GoesOnWhenClosed(MemoryStore):
     def close(self) -> None:
         pass
@@ -218,6 +265,10 @@ WRONG: dict[type[MemoryStore], str] = {
     AsksByCredentialAlone: "a_question_is_found_by_credential_and_key",
     KeepsTheOldestRefusals: "the_oldest_refusals_go",
     CountsEveryone: "refusals_are_counted_from_an_instant_on",
+    OpensEveryCertificate: "open_certificates_are_those_issued_and_current",
+    CountsJoinsAsRenewals: "renewals_are_told_from_an_instant_on_and_without_joins",
+    KeepsNodes: "a_node_that_is_removed_leaves_its_certificates",
+    FindsTheLatestRestoration: "the_newest_restoration_is_the_last_one_told",
     LetsVersionsFall: "a_bundles_version_only_rises",
     GoesOnWhenClosed: "a_closed_store_says_so",
 }

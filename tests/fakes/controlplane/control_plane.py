@@ -13,21 +13,27 @@ from bcd.controlplane.adapters.pki.authorities import Authority
 from bcd.controlplane.adapters.pki.join_keys import SealKey, SigningKey
 from bcd.controlplane.adapters.pki.leaves import IssuingCa
 from bcd.controlplane.app.admin import Admin
+from bcd.controlplane.app.alarms import Alarms
+from bcd.controlplane.app.gateway import Gateway
 from bcd.controlplane.app.initialize import first_records
 from bcd.controlplane.app.join import Join
 from bcd.controlplane.app.refuse import Refuse
+from bcd.controlplane.app.use import UseCertificate
 from bcd.controlplane.domain import admin
+from bcd.controlplane.domain.gateway import Greeting, HelloAnswer, Presented, RenewAnswer, RenewRequest
 from bcd.controlplane.domain.joining import Granted, JoinAnswer, JoinRequest, Refused, Waiting
-from bcd.controlplane.domain.settings import Settings
+from bcd.controlplane.domain.news import Item
+from bcd.controlplane.domain.settings import RETIRED_GRACE, Settings
 from bcd.domain.model import joining
-from bcd.domain.model.names import trust_domain
+from bcd.domain.model.names import NodeId, trust_domain
 from bcd.domain.model.pins import Pin
 from bcd.ports.join_transport import JoinQuestion
-from bcd.protocol.pki import ecdsa
+from bcd.protocol.pki import certificates, ecdsa
 from bcd.protocol.pki.seal import Recipient
-from tests.fakes.controlplane.memory_store import MemoryStore
+from tests.fakes.controlplane.memory_store import MemoryRecords, MemoryStore
 
 START = datetime(2026, 9, 26, 11, 42, tzinfo=UTC)
+GREETING = Greeting("0a" * 16, "boot", "0.1.0", "file")
 
 
 class SetClock:
@@ -72,11 +78,28 @@ class HeldLog:
         self.lines.append(("error", what, {**fields, "cause": cause}))
 
 
+class HeldNews:
+    """Keeps what sessions would be told. `up`: the nodes that have one."""
+
+    def __init__(self) -> None:
+        self.told: list[Item] = []
+        self.up: set[NodeId] = set()
+
+    def tell(self, item: Item) -> None:
+        self.told.append(item)
+
+    def live(self) -> frozenset[NodeId]:
+        return frozenset(self.up)
+
+
 class MemoryControlPlane:
     """`clock` is any object with `now()`; certificates and statements are real and verify under the pins here.
 
     join: the domain's own request and answer. ask: a node's `JoinQuestion` and `Answer`, which is what a fake
-    `JoinTransport` needs. exchange: serialized JoinRequest and JoinReply."""
+    `JoinTransport` needs. exchange: serialized JoinRequest and JoinReply.
+
+    hello, renew: the gateway's two calls by whoever holds the key of `leaf` (DER); TLS is what is not here. What live
+    sessions would be told stands in `news.told`. snapshot and restore: a backup of the store, and putting it back."""
 
     def __init__(
         self,
@@ -84,11 +107,13 @@ class MemoryControlPlane:
         domain: str = "example.test",
         leaf_lifetime: timedelta = timedelta(hours=24),
         store: Any = None,
+        retired_grace: timedelta = RETIRED_GRACE,
     ) -> None:
         self.clock = clock or SetClock()
         self.store = store or MemoryStore()
         self.log = HeldLog()
-        self.settings = Settings(trust_domain(domain), ("localhost",), leaf_lifetime)
+        self.news = HeldNews()
+        self.settings = Settings(trust_domain(domain), ("localhost",), leaf_lifetime, retired_grace)
         root_key, issuing_key, self.serving_key = keys.new_key(), keys.new_key(), keys.new_key()
         now = self.clock.now()
         self.root = Authority(authorities.self_issued("node root CA", root_key, now, 1), root_key)
@@ -107,9 +132,20 @@ class MemoryControlPlane:
             statements=statements,
             unsealer=SealKey(self.encryption_key),
             refuse=refuse,
+            news=self.news,
             log=self.log,
         )
-        self.admin = Admin(self.settings, self.store, self.clock, random)
+        self.gateway = Gateway(
+            settings=self.settings,
+            store=self.store,
+            clock=self.clock,
+            random=random,
+            issuer=IssuingCa(self.issuing),
+            statements=statements,
+            use=UseCertificate(self.settings, self.news, self.log, Alarms(self.log)),
+            log=self.log,
+        )
+        self.admin = Admin(self.settings, self.store, self.clock, random, self.news, lambda: statements)
         first_records(self.store, statements, self.settings, now)
 
     @property
@@ -195,3 +231,49 @@ class MemoryControlPlane:
         except MalformedMessage:
             return self.joins.malformed(source)
         return answer if isinstance(answer, Refused) else encode_reply(answer, self.clock.now())
+
+    def hello(self, leaf: bytes, source: str = "192.0.2.1", greeting: Greeting = GREETING) -> HelloAnswer:
+        return self.gateway.hello(present(leaf, source), greeting).result()
+
+    def renew(
+        self, leaf: bytes, csr: bytes, pop: bytes, source: str = "192.0.2.1", chain: tuple[bytes, ...] | None = None
+    ) -> RenewAnswer:
+        """`pop` is a serialized statement of purpose renew-pop; `chain` what the request says if not the right one."""
+        asked = RenewRequest(csr, (leaf, self.issuing.der) if chain is None else chain, pop)
+        return self.gateway.renew(present(leaf, source), asked).result()
+
+    def revoke(self, node: str, reason: str = "stolen") -> None:
+        self.admin(admin.RevokeNode(node, reason))
+
+    def delete(self, node: str) -> None:
+        self.admin(admin.DeleteNode(node))
+
+    def renew_now(self, node: str | None = None, reason: str = "moved") -> None:
+        self.admin(admin.AskRenewal(node, reason))
+
+    def restored(self, bundle_above: int = 0) -> admin.RestoredView:
+        """`bcd-controlplane restored`."""
+        return cast(admin.RestoredView, self.admin(admin.Restored(bundle_above)))
+
+    def snapshot(self) -> MemoryRecords:
+        """A backup of the store: only MemoryStore has one."""
+        return cast(MemoryRecords, self.store.snapshot())
+
+    def restore(self, backup: MemoryRecords) -> None:
+        """Puts `backup` back, as often as wanted; nobody has said so yet (`restored`)."""
+        self.store.restore(backup)
+
+    def certificates(self, node: str) -> dict[str, str]:
+        """Serial and state, oldest first."""
+        detail = cast(admin.NodeDetail, self.admin(admin.ShowNode(node)))
+        return {row.serial: row.state for row in detail.certificates}
+
+    def audit(self) -> list[tuple[str, dict[str, Any]]]:
+        """Kind and detail of every event, oldest first."""
+        events = cast(tuple[admin.EventView, ...], self.admin(admin.TailAudit(10_000, None)))
+        return [(event.kind, dict(event.detail)) for event in events]
+
+
+def present(leaf: bytes, source: str = "192.0.2.1") -> Presented:
+    """What a handshake with `leaf` (DER) tells the gateway."""
+    return Presented(certificates.parse_leaf(leaf), f"{certificates.load(leaf).serial_number:032x}", source)

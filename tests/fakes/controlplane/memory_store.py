@@ -245,3 +245,12 @@ class MemoryStore:
 
     def close(self) -> None:
         self._closed = True
+
+    def snapshot(self) -> MemoryRecords:
+        """All it holds, as a backup has it."""
+        with self._lock:
+            return self._records.copied()
+
+    def restore(self, backup: MemoryRecords) -> None:
+        with self._lock:
+            self._records = backup.copied()

@@ -22,6 +22,16 @@ COMMANDS: list[admin.Command] = [
     admin.RevokeToken("aaaaaaaaaa"),
     admin.ListNodes(),
     admin.ShowNode("n-1"),
+    admin.RevokeNode("n-1", "stolen"),
+    admin.DeleteNode("n-1"),
+    admin.AskRenewal("n-1", "moved"),
+    admin.AskRenewal(None, "moved"),
+    admin.ShowTrust(),
+    admin.AddRoot("00ff"),
+    admin.RemoveRoot("sha256:00"),
+    admin.AddApprover("Änne", "00ff"),
+    admin.RemoveApprover("Änne"),
+    admin.Restored(5),
     admin.ListRefusals(5),
     admin.ShowRefusal("00"),
     admin.TailAudit(5, None),
@@ -30,12 +40,18 @@ COMMANDS: list[admin.Command] = [
     admin.DecideApproval("a-1", True),
 ]
 CLAIMS = admin.ClaimsView("u", "p", "b", "c", ("m1", "m2"), (), "hôst", "")
-NODE = admin.NodeView("n-1", "lab", "node", "spiffe://…", 2, "h", "0.1", "t", AT, AT, None)
+NODE = admin.NodeView("n-1", "lab", "node", "spiffe://…", 2, "h", "0.1", "t", AT, AT, "current", None, True, AT, None)
+CERTIFICATE = admin.CertificateView("0a", 1, "current", AT, "pin", AT, AT, AT, "192.0.2.1", "")
 RESULTS: dict[type, Any] = {
     admin.NewToken: admin.NewToken("bcjt_…", "aaaaaaaaaa", AT),
     admin.TokenView: admin.TokenView("t", "lab", "node", None, True, False, "usable", 1, 0, AT, AT, None),
     admin.NodeView: NODE,
-    admin.NodeDetail: admin.NodeDetail(NODE, CLAIMS, (admin.CertificateView("0a", 1, "issued", "pin", AT, AT),)),
+    admin.NodeDetail: admin.NodeDetail(NODE, CLAIMS, (CERTIFICATE,)),
+    admin.RevokedView: admin.RevokedView("n-1", 2),
+    admin.DeletedView: admin.DeletedView("n-1"),
+    admin.RenewalsView: admin.RenewalsView(3, 1),
+    admin.TrustView: admin.TrustView(3, ("sha256:00",), (admin.ApproverView("Änne", "sha256:01"),), 0),
+    admin.RestoredView: admin.RestoredView(AT, 1001),
     admin.RefusalView: admin.RefusalView("00", AT, "r", "d", "w", "s", "a", "t", CLAIMS),
     admin.EventView: admin.EventView(1, AT, "operator", "node.joined", {"a": "x", "n": 3, "yes": True}),
     admin.ApprovalView: admin.ApprovalView(

@@ -30,9 +30,7 @@ class AdminServer:
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Only under the directory's lock: what lies there is a dead server's."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET, dir_fd=self._directory.fd)
+        """Only under the directory's lock: a socket that lies there is a dead server's, and asyncio replaces it."""
         # The directory is 0700, so the moment between bind and chmod is open to nobody.
         self._server = await asyncio.start_unix_server(
             self._serve, self._directory.inside(SOCKET), limit=MAX_COMMAND_BYTES

@@ -141,7 +141,7 @@ class GatewayService:
             if left_s <= 0:
                 return status.of(OutOfDate())
             match await session.next(min(left_s, LOOK_EVERY_S)):
-                case NodeRevoked(_, reason, at):
+                case NodeRevoked(_, generation, reason, at) if answer.generation < generation:
                     await context.write(messages.encode_revoked(reason, at))
                     return status.revoked(reason)
                 case End.STOPPING:
