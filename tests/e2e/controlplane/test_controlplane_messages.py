@@ -5,11 +5,11 @@ A message counts when it is in this table, which is complete or the suite fails.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ def locked(where: Path) -> Iterator[None]:
 
 
 def usage(scene: Scene) -> Ran:
-    return run("serve", "--dir", str(scene.still), "--gateway", "127.0.0.1:0")
+    return run("serve", "--dir", str(scene.still), "--http", "127.0.0.1:0")
 
 
 def no_directory(scene: Scene) -> Ran:
@@ -170,9 +170,9 @@ def file_system(scene: Scene) -> Ran:
 
 
 def cannot_listen(scene: Scene) -> Ran:
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
-        return run("serve", "--dir", str(scene.copy("taken")), "--join", f"127.0.0.1:{port}")
+    """Another control plane has the port: the kernel would let the two share it."""
+    endpoint = json.loads((scene.served.directory / "endpoints.json").read_text())["join"]
+    return run("serve", "--dir", str(scene.copy("taken")), "--join", endpoint)
 
 
 def no_endpoint(scene: Scene) -> Ran:

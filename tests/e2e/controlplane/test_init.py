@@ -71,17 +71,35 @@ def test_the_directory_and_its_keys_are_the_owners_alone(made: Path) -> None:
     assert {"issuing-ca.key", "join-signing.key", "join-encryption.key", "serving-ca.key", "store.db"} <= set(modes)
 
 
-def test_a_file_is_never_looser_than_it_ends(tmp_path: Path) -> None:
+def test_a_file_is_private_from_birth_and_durable_before_the_next(tmp_path: Path) -> None:
     """Under the loosest umask, every file that is opened for writing has its mode from the call that creates it."""
     trace = tmp_path / "trace"
     done = commands.run(
         "bcd-controlplane",
         *("init", "--dir", str(tmp_path / "d"), "--trust-domain", "example.test"),
-        prefix=("sh", "-c", 'umask 0; exec "$@"', "sh", "strace", "-qq", "-o", str(trace), "-e", "trace=openat,mkdir"),
+        prefix=(
+            "sh",
+            "-c",
+            'umask 0; exec "$@"',
+            "sh",
+            "strace",
+            "-qq",
+            "-o",
+            str(trace),
+            "-y",
+            "-e",
+            "trace=openat,mkdir,fsync,rename,renameat,renameat2",
+        ),
     )
     assert done.status == 0, done.err
     lines = trace.read_text().splitlines()
     assert any(f'mkdir("{tmp_path}/d", 0700)' in line for line in lines)
+    # Each file is on the disk before it has its name, and its name before anything else happens.
+    for number, line in enumerate(lines):
+        if "rename" in line:
+            assert re.search(r"fsync\(\d+<[^>]*/\.cp-", lines[number - 1]), lines[number - 1]
+            assert re.search(rf"fsync\(\d+<{tmp_path}/d>\)", lines[number + 1]), lines[number + 1]
+    assert sum("rename" in line for line in lines) == RENAMES
     created: dict[str, str] = {}
     for line in lines:
         if (opened := re.search(r'"([^"]+)", \S*O_CREAT\S*, (0\d+)\)', line)) and not opened[1].startswith("/dev/"):

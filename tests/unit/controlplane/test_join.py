@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.pending import SealedToken
 from bcd.protocol.pki import csr
-from tests.fakes.controlplane.control_plane import MemoryControlPlane
+from tests.fakes.controlplane.control_plane import START, MemoryControlPlane, SetClock
 from tests.fakes.controlplane.machine import Machine, new_key
 
 METAL = Claims(
@@ -79,6 +80,40 @@ def test_a_short_leaf_begins_a_tenth_of_itself_before_its_issue() -> None:
     leaf = granted(plane, Machine(), plane.token()).leaf
     assert leaf.lifetime == timedelta(seconds=40)
     assert plane.clock.now() - leaf.not_before == timedelta(seconds=4)
+
+
+def test_a_leafs_dates_are_whole_seconds_and_stored_as_issued() -> None:
+    plane = MemoryControlPlane(clock=SetClock(START + timedelta(microseconds=999_999)))
+    leaf = granted(plane, Machine(), plane.token()).leaf
+    (row,) = plane.store.read(lambda r: r.certificates.of_node(leaf.spiffe_id.node))
+    assert (row.not_before, row.not_after) == (leaf.not_before, leaf.not_after)
+
+
+def test_two_nodes_never_get_one_id(plane: MemoryControlPlane) -> None:
+    class Stuck:
+        """Says the same thing three times, as a generator may once in a very long while."""
+
+        count = 0
+
+        def bytes(self, count: int) -> bytes:
+            self.count += 1
+            return bytes([max(3, self.count)]) * count
+
+    plane.joins = replace(plane.joins, random=Stuck())
+    first = granted(plane, Machine(), plane.token()).leaf.spiffe_id.node
+    plane.joins = replace(plane.joins, random=Stuck())
+    assert granted(plane, Machine(), plane.token()).leaf.spiffe_id.node != first
+    assert len(plane.nodes()) == 2
+
+
+def test_answers_are_kept_no_longer_than_their_leaves(plane: MemoryControlPlane) -> None:
+    machine, token = Machine(), plane.token()
+    granted(plane, machine, token)
+    plane.clock.pass_(hours=24)
+    granted(plane, Machine(), plane.token())
+    credential = f"token:{token.split('_')[1]}"
+    key = sha256(machine.spki).digest()
+    assert plane.store.read(lambda r: r.answers.get(credential, key)) is None
 
 
 def test_a_ramdisk_leaf_lives_two_hours_at_most(plane: MemoryControlPlane) -> None:
