@@ -9,7 +9,7 @@ from cryptography import x509
 from bcd.adapters.fs.local import LocalFs, Owner
 from bcd.domain.lifecycle.join import Join, Joined, Wanted
 from bcd.domain.model.backoff import JOIN_ATTEMPTS, join_delay_s
-from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, JOURNAL, KEY, NEXT_KEY, PENDING
+from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, JOURNAL, JOURNAL_SIDE_FILES, KEY, NEXT_KEY, PENDING
 from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, Refused, TryLater, Usage
 from bcd.domain.model.joining import Answer, Failed, Issued, JoinDenied, Pending
 from bcd.domain.model.loading import LoadedAsIs
@@ -171,6 +171,15 @@ def test_a_data_directory_that_others_can_enter_sees_no_token_and_no_key() -> No
 
     node, plane, credential = MemoryNode(), ControlPlane(), Credential()
     assert failure(node, plane, credential, check_directory=loose).message is Message.DIRECTORY_LOOSE
+    assert (node.files, plane.sent, credential.taken) == ({}, [], 0)
+
+
+def test_a_key_to_seal_to_that_is_wrong_is_found_before_the_token_is_read() -> None:
+    def wrong() -> seal.Recipient:
+        raise FixConfiguration(Message.ENCRYPTION_PIN, have="a", path="b", presented="c")
+
+    node, plane, credential = MemoryNode(), ControlPlane(), Credential()
+    assert failure(node, plane, credential, recipient=wrong).message is Message.ENCRYPTION_PIN
     assert (node.files, plane.sent, credential.taken) == ({}, [], 0)
 
 
@@ -560,13 +569,15 @@ def test_the_files_of_the_identity_belong_to_the_helpers_user_from_the_first_mom
 def test_b13_a_join_on_a_joined_machine_repairs_the_hand_over_and_says_so() -> None:
     """Field report B13: a restored backup belongs to root."""
     node = MemoryNode(BCD).joined()
+    theirs = (IDENTITY, KEY, JOURNAL, *JOURNAL_SIDE_FILES)
     node.put(JOURNAL, journal_of(pki.NODE))
-    node.put("notes.txt", b"somebody's")
+    for name in (*JOURNAL_SIDE_FILES, "notes.txt"):
+        node.put(name, b"x")
     assert join(node).already
-    assert owners(node) == dict.fromkeys((IDENTITY, KEY, JOURNAL), (1000, 1001)) | {"notes.txt": (0, 0)}
-    assert node.told("info") == ["handed over to the node's user"] * 3
+    assert owners(node) == dict.fromkeys(theirs, (1000, 1001)) | {"notes.txt": (0, 0)}
+    assert node.told("info") == ["handed over to the node's user"] * len(theirs)
     join(node)
-    assert len(node.told("info")) == 3
+    assert len(node.told("info")) == len(theirs)
 
 
 # --- One at a time
