@@ -46,7 +46,7 @@ LISTS: dict[tuple[str, ...], set[str]] = {
     },
     ("nodes", "list"): {
         "id", "site", "role", "spiffeId", "generation", "hostname", "daemonVersion", "tokenId", "created", "joined",
-        "notAfter",
+        "certificate", "notAfter", "session", "lastSeen", "renewalAsked",
     },
     ("refusals", "list"): {
         "id", "at", "reason", "detail", "wayBack", "source", "attestor", "tokenId", "claims",
@@ -86,7 +86,10 @@ def test_one_node_is_shown_with_its_machine_and_its_certificates(lived: Plane) -
     assert shown["node"]["spiffeId"] == "spiffe://example.test/site/lab/node/rack1-7"
     assert shown["claims"]["macs"] == ["00:1b:21:aa:bb:cc"]
     (certificate,) = shown["certificates"]
-    assert set(certificate) == {"serial", "generation", "state", "keyPin", "notBefore", "notAfter"}
+    assert set(certificate) == {
+        "serial", "generation", "state", "stateSince", "keyPin", "notBefore", "notAfter", "firstUsed", "firstUsedFrom",
+        "reason",
+    }  # fmt: skip
     text = lived.admin("nodes", "show", "rack1-7").out
     assert certificate["keyPin"] in text and "00:1b:21:aa:bb:cc" in text
 
@@ -222,6 +225,7 @@ def test_a_nodes_configuration_is_complete_and_readable(lived: Plane, tmp_path: 
     assert set(config) == {
         "data_dir",
         "join",
+        "gateway",
         "serving_ca_spki_pin",
         "join_encryption_key_pin",
         "join_signing_key_pin",
