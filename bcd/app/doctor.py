@@ -94,7 +94,9 @@ class Doctor:
         except Failure as failure:
             return _failed("join port", failure)
         if trouble is not None:
-            return Finding("join port", Level.WARN, trouble, "check the network and the control plane")
+            # A wrong clock is no matter of the network, and says itself what is to be done.
+            said, _, way_back = trouble.partition("; ")
+            return Finding("join port", Level.WARN, said, way_back or "check the network and the control plane")
         return Finding("join port", Level.OK, f"{config.join} presents the pinned serving CA")
 
 

@@ -13,7 +13,7 @@ from bcd.domain.model.loading import NotJoined as NotJoinedYet
 from bcd.domain.model.pending import PendingJoin
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
-from bcd.ports.journal import Journal, JournalOf, JournalState, Told
+from bcd.ports.journal import Journal, JournalOf, JournalState, NoJournal, Told
 from bcd.protocol.files import join_pending
 from bcd.protocol.files.encoding import MalformedFile
 
@@ -69,7 +69,7 @@ class Look:
             pending = self._pending()
             journal = self.journal.look()
         except Failure as failure:
-            return Sight(failure, (), None, JournalOf(None), None, now)
+            return Sight(failure, (), None, NoJournal(), None, now)
         if isinstance(found, Loaded):
             if found.identity.server_time is not None:
                 # Decision 13: a clock behind the last time the server told is wrong for certain.
@@ -82,12 +82,17 @@ class Look:
         return Sight(found, faults, pending, journal, directory, now)
 
     def _found(self) -> Loaded | Failure:
-        match self.load.look():
+        try:
+            decision = self.load.look()
+        except Failure as failure:
+            # Something else than a file under the name of one: what else is there can be looked at all the same.
+            return failure
+        match decision:
             case Loaded() as loaded:
                 return loaded
             case NotJoinedYet():
                 return NotJoined(Message.NOT_JOINED)
-            case Unreadable() | Denied() | Unavailable() | Mismatch() as decision:
+            case Unreadable() | Denied() | Unavailable() | Mismatch():
                 return self.load.failure(decision)
 
     def _pending(self) -> PendingJoin | PendingUnreadable | None:

@@ -83,6 +83,19 @@ def test_an_identity_that_is_whole_is_none_of_that(joined: Machine, machine: Mac
     assert tree(machine.data) == before
 
 
+def test_doctor_looks_at_the_rest_when_a_name_is_no_file(joined: Machine, machine: Machine) -> None:
+    """Decision 20: a directory in place of node.key is one failed check, and says nothing of the others."""
+    (copy_of(joined, machine).data / "node.key").unlink()
+    (machine.data / "node.key").mkdir(mode=0o700)
+    said = f"{machine.data}/node.key is not a regular file"
+    status = machine.run("status")
+    assert (status.status, status.out, status.err) == (78, "", f"{said}: move it out of the way, then run it again\n")
+    doctor = machine.run("doctor")
+    assert (doctor.status, f"fail  identity             {said} (move it" in doctor.out) == (1, True)
+    assert "none yet" not in doctor.out.split("journal")[0]
+    assert "n/a   journal              there is none yet" in doctor.out
+
+
 @pytest.mark.parametrize("case", ["torn identity", "empty key"])
 def test_reset_moves_all_aside_in_order_and_joins_again(
     case: str, plane: Plane, joined: Machine, machine: Machine
