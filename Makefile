@@ -8,7 +8,7 @@ VENV := .venv/bin
 .NOTPARALLEL:
 
 help:
-	@echo 'make demo         walk a node through its life with the real commands (ARGS: arguments for tools/demo.py)'
+	@echo 'make demo         walk a node through its life with the real commands (ARGS: arguments for tools/demo)'
 	@echo 'make test         every suite, each as a process of its own (SUITES="unit contract": only those)'
 	@echo 'make lint         ruff, mypy, import contracts, generated messages up to date'
 	@echo 'make format       rewrite the sources the way lint wants them'
@@ -25,7 +25,7 @@ venv: python
 	@$(PYTHON) -m tools.make_venv
 
 demo: venv
-	@$(VENV)/python tools/demo.py $(ARGS)
+	@$(VENV)/python tools/demo $(ARGS)
 
 test: venv
 	@$(VENV)/python -m tools.run_tests $(SUITES)

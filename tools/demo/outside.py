@@ -1,0 +1,40 @@
+"""Looking at what bcd wrote without asking bcd: openssl, modes, hashes."""
+
+import base64
+import hashlib
+import json
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+
+def openssl(*words: str, stdin: bytes = b"") -> bytes:
+    return subprocess.run(["openssl", *words], input=stdin, capture_output=True, check=True).stdout
+
+
+def public_of_key(pem: bytes) -> bytes:
+    return openssl("pkey", "-pubout", "-outform", "DER", stdin=pem)
+
+
+def public_of_certificate(pem: bytes) -> bytes:
+    return openssl("pkey", "-pubin", "-outform", "DER", stdin=openssl("x509", "-noout", "-pubkey", stdin=pem))
+
+
+def chain_of(identity: Path) -> list[bytes]:
+    """The certificates in identity.json, PEM."""
+    chain = json.loads(identity.read_text())["chain"]
+    return [openssl("x509", "-inform", "DER", stdin=base64.b64decode(der)) for der in chain]
+
+
+def mode(path: Path) -> str:
+    return f"{stat.S_IMODE(path.stat().st_mode):04o}"
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def edit(path: Path, pattern: str, new: str) -> None:
+    """The first match of `pattern` in the file becomes `new`."""
+    path.write_text(re.sub(pattern, new, path.read_text(), count=1))
