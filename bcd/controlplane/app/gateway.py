@@ -17,7 +17,7 @@ from bcd.controlplane.domain.certificates import (
     GivenAnswer,
     LeafToIssue,
     leaf_credential,
-    leaf_dates,
+    renewed_dates,
 )
 from bcd.controlplane.domain.gateway import (
     Declined,
@@ -44,7 +44,8 @@ from bcd.protocol.pki import csr, renew_pop
 T = TypeVar("T")
 After = Callable[[Effect], None]
 WOULD_END_SOONER = (
-    "a renewed certificate would end no later than the one it replaces: was this server's clock set back?"
+    "a renewed certificate would end no later than the one it replaces: "
+    "was this server's clock set back, or leaf_lifetime made shorter?"
 )
 
 
@@ -179,10 +180,11 @@ class Gateway:
     def _issue(self, call: Call, used: InUse, question: Question) -> RenewAnswer:
         records, now = call.records, call.now
         held, leaf = used.certificate, call.presented.leaf
-        not_before, not_after = leaf_dates(now, self.settings.leaf_lifetime, leaf.role)
         # 9. The new certificate outlives the one it replaces.
-        if not_after <= held.not_after:
+        dates = renewed_dates(now, self.settings.leaf_lifetime, leaf.role, held.not_after)
+        if dates is None:
             return self.use.alarm(call, WOULD_END_SOONER)
+        not_before, not_after = dates
         serial = self.random.bytes(SERIAL_BYTES)
         chain = self.issuer.issue(
             LeafToIssue(

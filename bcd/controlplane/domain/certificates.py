@@ -11,6 +11,8 @@ from bcd.domain.model.names import NodeId, Role, SpiffeId
 BACKDATE = timedelta(minutes=5)
 BACKDATE_FRACTION = 0.10
 MIN_LIFETIME = timedelta(seconds=20)
+# What certificates count in.
+_SECOND = timedelta(seconds=1)
 # Decision 26: nobody's fleet lives on leaves as short as this.
 DEMONSTRATION_BELOW = timedelta(hours=1)
 
@@ -83,8 +85,20 @@ def leaf_dates(now: datetime, lifetime: timedelta, role: Role) -> tuple[datetime
     return not_before, not_before + whole
 
 
+def renewed_dates(
+    now: datetime, lifetime: timedelta, role: Role, held_until: datetime
+) -> tuple[datetime, datetime] | None:
+    """As leaf_dates, for a leaf that replaces one which ends at `held_until`, and has to end later than it.
+
+    Two renewals in one second, and a clock that went back a little, cost some of the notBefore's margin; None when
+    there is not that much of it."""
+    not_before, not_after = leaf_dates(now, lifetime, role)
+    later = max(timedelta(0), held_until + _SECOND - not_after)
+    return (not_before + later, not_after + later) if not_before + later <= now else None
+
+
 def issued_of(not_before: datetime, not_after: datetime) -> datetime:
-    """When a leaf with these dates was issued, less than a second too early."""
+    """When a leaf with these dates was issued, by its dates: the order of a node's leaves, whatever their lifetimes."""
     return not_before + _backdate(not_after - not_before)
 
 

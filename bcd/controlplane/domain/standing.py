@@ -84,7 +84,7 @@ def _unknown(records: Records, presented: Presented, now: datetime) -> Standing:
     if now >= leaf.not_after:
         return OutOfDate()
     issued = issued_of(leaf.not_before, leaf.not_after)
-    if issued > restoration.at:
+    if leaf.not_before > restoration.at:
         return Alarm("the store does not know the certificate, and it was issued after the backup was put back")
     newest = records.certificates.newest(presented.node_id)
     if newest is not None and issued < issued_of(newest.not_before, newest.not_after):

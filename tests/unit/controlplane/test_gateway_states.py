@@ -1,0 +1,307 @@
+"""States of a certificate (docs/protocol.md): what each use of each certificate is answered, and what it changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bcd.controlplane.app.use import CLONE_SUSPECTED
+from bcd.controlplane.domain.gateway import (
+    Dead,
+    HelloAnswer,
+    NotNow,
+    OutOfDate,
+    RenewAnswer,
+    Renewed,
+    Superseded,
+    Welcomed,
+)
+from bcd.controlplane.domain.news import NodeRevoked
+from bcd.controlplane.domain.standing import ANOTHER_GENERATION
+from bcd.controlplane.ports.store import StoreUnavailable
+from tests.fakes.controlplane.control_plane import START, MemoryControlPlane
+from tests.fakes.controlplane.machine import Machine
+from tests.fakes.controlplane.member import Member
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def plane() -> MemoryControlPlane:
+    return MemoryControlPlane()
+
+
+@pytest.fixture
+def member(plane: MemoryControlPlane) -> Member:
+    return Member.joined(plane)
+
+
+def calls(member: Member) -> list[HelloAnswer | RenewAnswer]:
+    """What Renew and Hello say; neither must differ in what it makes of the certificate."""
+    return [member.send(member.ask()), member.hello()]
+
+
+def generation(plane: MemoryControlPlane, member: Member) -> int:
+    return next(node.generation for node in plane.nodes() if node.id == member.node)
+
+
+# ---- issued, current, retired, void
+
+
+def test_the_first_hello_makes_a_certificate_current(member: Member) -> None:
+    assert member.state == "issued"
+    assert isinstance(member.hello(), Welcomed)
+    assert member.state == "current"
+
+
+def test_the_first_renewal_makes_a_certificate_current_too(member: Member) -> None:
+    newer = member.renewed()
+    assert (member.state, newer.state) == ("current", "issued")
+
+
+def test_an_answer_alone_retires_nothing(plane: MemoryControlPlane, member: Member) -> None:
+    """The node may never have got it (B02): the old certificate goes on until the new one is used."""
+    member.hello()
+    newer = member.renewed()
+    plane.clock.pass_(hours=2)
+    assert isinstance(member.hello(), Welcomed)
+    again = member.renewed()
+    assert {member.state, newer.state, again.state} == {"current", "issued"}
+
+
+@pytest.mark.parametrize("first", [Member.hello, Member.renewed], ids=["hello", "renew"])
+def test_the_first_use_of_the_new_one_retires_its_parent_and_voids_its_siblings(first: object, member: Member) -> None:
+    member.hello()
+    sibling, newer = member.renewed(), member.renewed()
+    first(newer)  # type: ignore[operator]
+    assert (member.state, sibling.state, newer.state) == ("retired", "void", "current")
+
+
+def test_a_chain_of_renewals_leaves_one_current(plane: MemoryControlPlane, member: Member) -> None:
+    held = member
+    for _ in range(5):
+        plane.clock.pass_(hours=14)
+        held.hello()
+        held = held.renewed()
+    held.hello()
+    states = list(plane.certificates(member.node).values())
+    assert states == ["retired"] * 5 + ["current"]
+    assert generation(plane, member) == 1
+
+
+@pytest.mark.parametrize("passed_s", [0, 599, -3600], ids=str)
+def test_a_retired_certificate_that_turns_up_soon_is_no_verdict(
+    plane: MemoryControlPlane, member: Member, passed_s: int
+) -> None:
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.pass_(seconds=passed_s)
+    if passed_s < 0:
+        plane.clock.at = max(plane.clock.at, newer.parsed.not_before)
+    assert calls(member) == [Superseded(), Superseded()]
+    assert (member.state, newer.state) == ("retired", "current")
+    assert isinstance(newer.hello(), Welcomed)
+
+
+# ---- copies
+
+
+@pytest.mark.parametrize("call", [Member.hello, lambda member: member.send(member.ask())], ids=["hello", "renew"])
+def test_a_retired_certificate_that_turns_up_late_is_a_copy(
+    plane: MemoryControlPlane, member: Member, call: object
+) -> None:
+    thief = member.thief()
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.pass_(seconds=600)
+    assert call(thief) == Dead(CLONE_SUSPECTED, plane.clock.now())  # type: ignore[operator]
+    assert plane.news.told == [NodeRevoked(member.parsed.spiffe_id.node, 2, CLONE_SUSPECTED, plane.clock.now())]
+    assert set(plane.certificates(member.node).values()) == {"revoked"}
+    assert generation(plane, member) == 2
+    for one in (newer, thief):
+        assert all(isinstance(answer, Dead) and answer.reason == CLONE_SUSPECTED for answer in calls(one))
+    assert generation(plane, member) == 2
+
+
+def test_any_use_of_a_void_certificate_is_a_copy(plane: MemoryControlPlane, member: Member) -> None:
+    """Node and thief both renew with one key (B48): whoever comes second gives both away."""
+    member.hello()
+    mine, stolen = member.renewed(), member.thief().renewed()
+    assert isinstance(stolen.hello(), Welcomed)
+    assert isinstance(mine.hello(), Dead)
+    assert isinstance(stolen.hello(), Dead)
+    assert generation(plane, member) == 2
+
+
+def test_both_observations_stand_in_the_audit_log(plane: MemoryControlPlane, member: Member) -> None:
+    thief = member.thief()
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.pass_(minutes=10)
+    thief.hello()
+    kind, detail = plane.audit()[-1]
+    assert kind == "node.cloned"
+    assert (detail["serial"], detail["state"], detail["source"]) == (member.serial, "retired", thief.source)
+    assert (detail["otherSerial"], detail["otherSource"]) == (newer.serial, member.source)
+    assert detail["otherFirstUsed"] == f"{START:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_shorter_grace_can_be_set() -> None:
+    plane = MemoryControlPlane(leaf_lifetime=timedelta(seconds=20), retired_grace=timedelta(seconds=1))
+    member = Member.joined(plane)
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.pass_(milliseconds=999)
+    assert member.hello() == Superseded()
+    plane.clock.pass_(milliseconds=1)
+    assert isinstance(member.hello(), Dead)
+
+
+# ---- dead ones, and those out of their time
+
+
+def test_a_certificate_of_an_older_generation_is_dead_and_gives_no_verdict(plane: MemoryControlPlane) -> None:
+    machine = Machine()
+    member = Member.joined(plane, plane.token(node_id="rack1-7"), machine)
+    newer = member.renewed()
+    newer.hello()
+    again = Member.joined(plane, plane.token(node_id="rack1-7"))
+    assert isinstance(again.hello(), Welcomed)
+    plane.clock.pass_(hours=1)
+    told = [(answer.reason) for one in (member, newer) for answer in calls(one) if isinstance(answer, Dead)]
+    assert told == [ANOTHER_GENERATION] * 2 + ["joined again"] * 2
+    assert isinstance(again.hello(), Welcomed)
+    assert generation(plane, again) == 2
+
+
+def test_an_expired_certificate_is_refused_without_a_verdict(plane: MemoryControlPlane, member: Member) -> None:
+    plane.clock.pass_(hours=1)
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.at = member.parsed.not_after
+    assert calls(member) == [OutOfDate(), OutOfDate()]
+    assert isinstance(newer.hello(), Welcomed)
+    plane.clock.at = newer.parsed.not_after
+    assert calls(newer) == [OutOfDate(), OutOfDate()]
+
+
+def test_a_revoked_certificate_stays_so_when_it_expires(plane: MemoryControlPlane, member: Member) -> None:
+    plane.revoke(member.node)
+    plane.clock.pass_(days=2)
+    assert [type(answer) for answer in calls(member)] == [Dead, Dead]
+
+
+def test_a_server_whose_clock_went_back_decides_nothing(plane: MemoryControlPlane, member: Member) -> None:
+    plane.clock.at = member.parsed.not_before - timedelta(seconds=1)
+    assert all(isinstance(answer, NotNow) for answer in calls(member))
+    assert member.state == "issued"
+    assert [kind for kind, _ in plane.audit()][-1] == "certificate.alarm"
+
+
+# ---- what the store does not know
+
+
+def forget(plane: MemoryControlPlane) -> Member:
+    """A node whose certificate came after the backup that is put back."""
+    backup = plane.snapshot()
+    plane.clock.pass_(minutes=1)
+    member = Member.joined(plane)
+    member.hello()
+    plane.restore(backup)
+    return member
+
+
+def test_an_unknown_certificate_is_an_alarm_and_no_verdict(plane: MemoryControlPlane) -> None:
+    member = forget(plane)
+    answers = calls(member)
+    assert all(isinstance(answer, NotNow) and "bcd-controlplane restored" in answer.why for answer in answers)
+    assert [kind for kind, _ in plane.audit()].count("certificate.alarm") == 1
+    plane.clock.pass_(minutes=61)
+    member.hello()
+    assert [kind for kind, _ in plane.audit()].count("certificate.alarm") == 2
+    assert plane.nodes() == ()
+
+
+def test_a_known_serial_of_another_certificate_is_an_alarm(plane: MemoryControlPlane) -> None:
+    other = MemoryControlPlane()
+    mine, theirs = Member.joined(plane), Member.joined(other)
+    assert mine.serial == theirs.serial
+    assert isinstance(plane.hello(theirs.leaf), NotNow)
+    assert mine.state == "issued"
+
+
+def test_after_restored_it_is_adopted_with_its_node(plane: MemoryControlPlane) -> None:
+    member = forget(plane)
+    plane.restored()
+    assert isinstance(member.hello(), Welcomed)
+    (node,) = plane.nodes()
+    assert (node.id, node.site, node.generation, member.state) == (member.node, "lab", 1, "current")
+    assert isinstance(member.send(member.ask()), Renewed)
+    assert ("certificate.adopted", {"node": node.id, "serial": member.serial, "newNode": True}) in plane.audit()
+
+
+def test_an_adopted_certificate_replaces_what_the_backup_had(plane: MemoryControlPlane) -> None:
+    first = Member.joined(plane)
+    first.hello()
+    backup = plane.snapshot()
+    plane.clock.pass_(hours=14)
+    second = first.renewed()
+    second.hello()
+    plane.clock.pass_(hours=14)
+    third = second.renewed()
+    third.hello()
+    plane.restore(backup)
+    plane.restored()
+    assert isinstance(third.hello(), Welcomed)
+    assert (first.state, third.state) == ("retired", "current")
+    # Issued before the newest known: it may be a copy, or our loss. No verdict.
+    assert isinstance(second.hello(), NotNow)
+    assert isinstance(third.hello(), Welcomed)
+
+
+def test_a_certificate_issued_after_the_restore_elsewhere_is_not_adopted(plane: MemoryControlPlane) -> None:
+    plane.restored()
+    plane.clock.pass_(hours=1)
+    member = forget(plane)
+    assert isinstance(member.hello(), NotNow)
+
+
+def test_restored_raises_the_bundle_above_what_a_node_may_hold(plane: MemoryControlPlane) -> None:
+    assert plane.restored().bundle_version == 1001
+    assert plane.restored(bundle_above=5000).bundle_version == 5001
+
+
+def test_a_node_that_was_deleted_before_the_backup_stays_dead(plane: MemoryControlPlane) -> None:
+    member = Member.joined(plane)
+    member.hello()
+    plane.delete(member.node)
+    plane.restore(plane.snapshot())
+    plane.restored()
+    assert isinstance(member.hello(), Dead)
+
+
+# ---- the store fails
+
+
+def test_a_use_that_was_not_stored_changes_nothing_and_tells_nobody(plane: MemoryControlPlane, member: Member) -> None:
+    thief = member.thief()
+    newer = member.renewed()
+    newer.hello()
+    plane.clock.pass_(minutes=10)
+    told = len(plane.log.lines)
+    plane.store.fail_next = True
+    with pytest.raises(StoreUnavailable):
+        thief.hello()
+    assert plane.news.told == []
+    assert len(plane.log.lines) == told
+    assert isinstance(newer.hello(), Welcomed)
+
+
+def test_an_alarm_that_was_not_stored_is_raised_again(plane: MemoryControlPlane) -> None:
+    member = forget(plane)
+    plane.store.fail_next = True
+    with pytest.raises(StoreUnavailable):
+        member.hello()
+    member.hello()
+    assert [kind for kind, _ in plane.audit()].count("certificate.alarm") == 1
