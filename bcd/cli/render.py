@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bcd.domain.lifecycle.join import Joined
-    from bcd.domain.lifecycle.reset import Moved
+    from bcd.domain.model.datadir import Moved
 
 
 def time(instant: datetime) -> str:

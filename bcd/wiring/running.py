@@ -18,6 +18,7 @@ from bcd.app.node import Node as RunningNode
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.renew import Renew
+from bcd.domain.lifecycle.set_aside import set_journal_aside
 from bcd.domain.lifecycle.welcome import TakeIn
 from bcd.domain.model import datadir
 from bcd.domain.model.failures import FixConfiguration, Message, TryLater
@@ -88,10 +89,7 @@ def journal_maker(config: Config, fs: Fs, events: Events) -> Callable[[Loaded], 
                 raise FixConfiguration(Message.FOREIGN_JOURNAL, owner=owner, node=node, path=path)
             case CorruptJournal(why):
                 events.warning("the journal is corrupt and is set aside; a new one begins", why=why)
-                now = datetime.now(UTC)
-                for name in (*datadir.JOURNAL_SIDE_FILES, datadir.JOURNAL):
-                    side = name.removeprefix(datadir.JOURNAL)
-                    fs.move_aside(name, datadir.corrupt_name(datadir.JOURNAL, now) + side)
+                set_journal_aside(fs, datadir.corrupt_name(datadir.JOURNAL, datetime.now(UTC)))
             case _:
                 pass
         try:

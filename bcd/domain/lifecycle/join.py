@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.load import Load
+from bcd.domain.lifecycle.set_aside import set_journal_aside
 from bcd.domain.model import datadir
 from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
 from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, Refused, TryLater
@@ -225,5 +226,4 @@ class Join:
                 new_name = datadir.corrupt_name(datadir.JOURNAL, now)
             case JournalOf() | NoJournal():
                 return
-        for name in (*datadir.JOURNAL_SIDE_FILES, datadir.JOURNAL):
-            self.fs.move_aside(name, new_name + name.removeprefix(datadir.JOURNAL))
+        set_journal_aside(self.fs, new_name)

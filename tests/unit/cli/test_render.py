@@ -6,7 +6,7 @@ import pytest
 
 from bcd.cli import render
 from bcd.domain.lifecycle.join import Joined
-from bcd.domain.lifecycle.reset import Moved
+from bcd.domain.model.datadir import Moved
 from bcd.domain.model.keys import KeyKind
 from tests.fakes.memory_node import identity
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bcd.domain.lifecycle.reset import Moved, Reset
-from bcd.domain.model.datadir import IDENTITY, JOURNAL, JOURNAL_SIDE_FILES, KEY, NEXT_KEY, PENDING, RESET_ORDER
+from bcd.domain.lifecycle.reset import Reset
+from bcd.domain.model.datadir import IDENTITY, JOURNAL, JOURNAL_SIDE_FILES, KEY, NEXT_KEY, PENDING, RESET_ORDER, Moved
 from bcd.domain.model.failures import Message, TryLater
 from bcd.domain.model.loading import NotJoined
 from tests.fakes.disk_changes import Rename
@@ -34,7 +34,9 @@ def test_every_file_of_the_identity_moves_and_keeps_what_it_holds() -> None:
     node.put("notes.txt", b"somebody's")
     before = node.files
     run(node)
-    expected = {f"{name}.reset-{STAMP}": data for name, data in before.items() if name != "notes.txt"}
+    # SQLite looks for a side file under the database's whole name.
+    sides = {name: f"{JOURNAL}.reset-{STAMP}{name.removeprefix(JOURNAL)}" for name in JOURNAL_SIDE_FILES}
+    expected = {sides.get(name, f"{name}.reset-{STAMP}"): data for name, data in before.items() if name != "notes.txt"}
     assert node.files == expected | {"notes.txt": b"somebody's"}
     assert node.load.look() == NotJoined(orphan_key=False)
 
