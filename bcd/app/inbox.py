@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bcd.domain.lifecycle.renew import RenewOutcome
-from bcd.ports.gateway import Connection, Ended, Heard
+from bcd.ports.gateway import Ended, Heard
 
 
 class Stop:
@@ -13,11 +13,11 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Dialled:
-    """What came of a dial: a connection with Hello said on it, or why there is none."""
+class NotDialled:
+    """No connection came of dial `number`."""
 
     number: int
-    result: Connection | Ended
+    ended: Ended
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChangedOnDisk:
     """The disk holds another identity than the one in use."""
 
 
-Event = Stop | Dialled | Said | RenewalEnded | Trouble | ChangedOnDisk
+Event = Stop | NotDialled | Said | RenewalEnded | Trouble | ChangedOnDisk
 Send = Callable[[Event], None]
 
 
@@ -55,6 +55,12 @@ class Inbox:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
         self._life = 0
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody asked the node to end, also when that event was not taken yet."""
+        return self._stopped
 
     def begin(self) -> Send:
         """A new life; what it returns is how its threads send."""
@@ -64,6 +70,7 @@ class Inbox:
 
     def stop(self) -> None:
         """Ends the node, whichever life it is in. Safe in a signal handler."""
+        self._stopped = True
         self._queue.put((0, Stop()))
 
     def get(self, timeout_s: float) -> Event | None:

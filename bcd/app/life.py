@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from bcd.app.inbox import ChangedOnDisk, Dialled, Event, Inbox, RenewalEnded, Said, Stop, Trouble
+from bcd.app.inbox import ChangedOnDisk, Event, Inbox, NotDialled, RenewalEnded, Said, Stop, Trouble
 from bcd.app.pairs import PairInUse
 from bcd.app.parts import Held, LoadAnew, Parts
 from bcd.app.session import Session
 from bcd.app.telling import Telling
 from bcd.app.writing import Writing
+from bcd.domain.lifecycle.renew import NewPair
 from bcd.domain.model.identity import Identity, Leaf
 from bcd.domain.model.reckoning import Reckoning
 from bcd.domain.model.running import Running, Todo
@@ -95,16 +96,19 @@ class Life:
 
     def _take(self, event: Event) -> None:
         match event:
-            case Dialled():
-                self._session.take_dialled(event)
+            case NotDialled():
+                self._session.take_not_dialled(event)
             case Said():
                 self._session.take_said(event, self._writing.store)
             case RenewalEnded(outcome):
+                if isinstance(outcome, NewPair):
+                    # A dial under way is with the old pair: nothing is sent with that any more.
+                    self._session.drop_dial()
                 self._writing.take_renewal(outcome)
             case Trouble("renewal", why):
                 self._writing.not_renewed(Ended(why))
             case Trouble("dial", why):
-                self._session.dial_failed(Ended(why))
+                self._session.dial_broke(why)
             case Trouble(task, why):
                 self._parts.events.error(f"{task} failed", why=why)
             case ChangedOnDisk():

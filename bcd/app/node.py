@@ -4,19 +4,22 @@ One thread decides (app.life); two work: one dials (app.session), one renews and
 comes back as an event (app.inbox).
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from bcd.app.inbox import Inbox
 from bcd.app.life import Life
 from bcd.app.parts import LoadAnew, Parts
 from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY
-from bcd.domain.model.failures import Message, MustJoinAgain, NotJoined
+from bcd.domain.model.failures import Message, MustJoinAgain, NotJoined, TryLater
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.keys import KeyState
 from bcd.domain.model.loading import Loaded
 from bcd.ports.gateway import Pair
 
 LOCK_WAIT_S = 45.0
+# SIGTERM ends a node within a second, whatever it waits for.
+LOCK_LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class Node(Parts):
         retired: Leaf | None = None
         while True:
             self.check()
-            with self.fs.lock(LOCK_WAIT_S):
+            with ExitStack() as locked:
+                if not self._lock(locked, inbox):
+                    return
                 loaded = self.load()
                 if not isinstance(loaded, Loaded):
                     raise NotJoined(Message.NOT_JOINED)
@@ -39,6 +44,18 @@ class Node(Parts):
                 retired = anew.retired
             finally:
                 journal.close()
+
+    def _lock(self, locked: ExitStack, inbox: Inbox) -> bool:
+        """Takes the lock, in short waits: a stop is heard between them. False when there was one."""
+        until_s = self.clock.boottime_s() + LOCK_WAIT_S
+        while not inbox.stopped:
+            try:
+                locked.enter_context(self.fs.lock(LOCK_LOOK_S))
+                return True
+            except TryLater as failure:
+                if failure.message is not Message.LOCKED or self.clock.boottime_s() >= until_s:
+                    raise
+        return False
 
     def _pair(self, loaded: Loaded) -> Pair:
         """The leaf with its key: in `node.key`, or still in `node.key.next` where the disk could not be put right."""

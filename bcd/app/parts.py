@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from bcd.app.inbox import Send
 from bcd.app.pairs import PairInUse
+from bcd.app.worker import ThreadWorker, Worker
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.renew import Renew
@@ -27,7 +29,8 @@ class Parts:
     """`open_journal` opens the loaded node's journal, under the lock; `check` raises what keeps a node from starting.
 
     `fs`, `load` and `change` serve the thread that decides, `renew` and `take_in` the one that writes: each has a
-    directory of its own, both the data directory, since a lock belongs to one."""
+    directory of its own, both the data directory, since a lock belongs to one. `worker` makes what carries their tasks
+    out; a name, and where their events go."""
 
     fs: Fs
     load: Load
@@ -44,6 +47,7 @@ class Parts:
     supervisor: Supervisor
     boot_id: str
     version: str
+    worker: Callable[[str, Send], Worker] = ThreadWorker
 
 
 class LoadAnew(Exception):

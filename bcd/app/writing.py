@@ -7,7 +7,6 @@ from datetime import datetime
 from bcd.app.inbox import ChangedOnDisk, Event, RenewalEnded, Send
 from bcd.app.parts import Held, LoadAnew, Parts
 from bcd.app.telling import Telling
-from bcd.app.worker import Worker
 from bcd.domain.lifecycle.change_identity import IdentityChanged
 from bcd.domain.lifecycle.renew import NewPair, NextKey, NotRenewed, RenewOutcome
 from bcd.ports.gateway import Connection, Ended, Gateway, Pair, Retired, Revoked
@@ -31,7 +30,7 @@ class Writing:
         self._telling = telling
         self._gateway = gateway
         self._open_with = open_with
-        self._worker = Worker("bcd-write", send)
+        self._worker = parts.worker("bcd-write", send)
         self._next_key: NextKey | None = None
 
     def end(self) -> None:
