@@ -16,8 +16,8 @@ JOURNAL_SIDE_FILES = (f"{JOURNAL}-journal", f"{JOURNAL}-wal", f"{JOURNAL}-shm")
 # Root's record of the join (specification, "What the join does", step 5), in the helper's own directory.
 JOIN_RECORD = "join-response.pb"
 
-# Decision 7: the identity goes last, so that a cut leaves a mismatch, which points back to --reset. The journal goes after
-# its side files (lifecycle.set_aside).
+# Decision 7: the identity goes last, so that a cut leaves a mismatch, which points back to --reset. The journal goes
+# after its side files (lifecycle.set_aside).
 RESET_ORDER = (NEXT_KEY, KEY, PENDING, *JOURNAL_SIDE_FILES, JOURNAL, IDENTITY)
 SECRETS = (KEY, NEXT_KEY, PENDING)
 
