@@ -1,0 +1,95 @@
+"""Lost answers, killed servers, copied disks and backups, with real processes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+
+from tests.crash.losing_proxy import LosingProxy
+from tests.e2e.gateway.conftest import Join
+from tests.e2e.gateway.test_life import REVOKED, shown
+from tests.fakes.node_process import NodeProcess, until
+from tests.fakes.plane import Plane
+
+
+def gateway(plane: Plane) -> tuple[str, int]:
+    import json
+
+    host, _, port = json.loads((plane.directory / "endpoints.json").read_text())["gateway"].rpartition(":")
+    return host, int(port)
+
+
+def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer(own_plane: Plane, join: Join) -> None:
+    """B02: the answer is lost with the server; the node asks the same again, and nobody is taken for a copy."""
+    plane = own_plane
+    proxy = LosingProxy(gateway(plane), on_lost=lambda: plane.stop(signal.SIGKILL))
+    config = plane.config.read_text()
+    plane.config.write_text(config.replace(f":{gateway(plane)[1]}", f":{proxy.port}"))
+    node = join(plane).up()
+    leaf = node.identity["chain"][0]
+    assert proxy.lost.wait(30), node.text
+    until(lambda: plane.server is None, "the server is still there")
+    assert node.identity["chain"][0] == leaf
+    proxy.close()
+    plane.serve_words = ("--join", "127.0.0.1:0", "--gateway", f"127.0.0.1:{proxy.port}")
+    plane.serve()
+    until(lambda: "renewal answered again" in plane.log.read_text(), node.text)
+    node.up(times=2)
+    view = shown(plane, node)
+    assert view["node"]["generation"] == 1
+    assert len(view["certificates"]) == 2, view
+    assert node.runs()
+
+
+def test_node_and_thief_with_one_disk_both_end(plane: Plane, join: Join) -> None:
+    """B48: both renew with one key; the second use gives both away."""
+    node = join(plane, start=False)
+    thief = NodeProcess(plane.machine("thief"))
+    shutil.copytree(node.machine.data, thief.machine.data)
+    try:
+        node.start()
+        thief.start()
+        assert (node.ended(40), thief.ended(40)) == (1, 1), f"{node.text}\n---\n{thief.text}"
+    finally:
+        thief.stop()
+    for one in (node, thief):
+        assert one.text.endswith(f"{REVOKED}\n")
+        # Neither dialled again after it was told.
+        assert one.text.count("certificate revoked") == 1
+    view = shown(plane, node)
+    assert view["node"]["generation"] == 2
+    assert {row["state"] for row in view["certificates"]} == {"revoked"}
+    (event,) = [e for e in plane.json("audit", "tail", "-n", "500") if e["kind"] == "node.cloned"]  # type: ignore[attr-defined]
+    assert event["detail"]["serial"] != event["detail"]["otherSerial"] != ""
+
+
+def test_a_backup_that_is_put_back_adopts_what_it_does_not_know(own_plane: Plane, join: Join) -> None:
+    plane = own_plane
+    old = join(plane).up()
+    plane.stop()
+    backup = plane.home / "backup"
+    shutil.copytree(plane.directory, backup)
+    plane.serve()
+    new = join(plane).up()
+    old.up(times=2)
+    plane.stop()
+    shutil.rmtree(plane.directory)
+    shutil.move(backup, plane.directory)
+    plane.serve()
+    until(lambda: "ALARM" in plane.log.read_text(), plane.log.read_text())
+    assert old.runs() and new.runs()
+    assert "node.cloned" not in plane.log.read_text()
+    plane.admin("restored")
+    new.up(times=2)
+    until(lambda: new.identity["trustVersion"] == 1001, "no bundle above the others")
+    assert shown(plane, new)["node"]["generation"] == 1
+    until(lambda: len(old.identity["chain"]) and shown(plane, old)["node"]["session"], old.text)
+    kinds = [e["kind"] for e in plane.json("audit", "tail", "-n", "500")]  # type: ignore[attr-defined]
+    assert kinds.count("certificate.adopted") >= 1
+    assert "node.cloned" not in kinds
+
+
+def test_the_port_wants_a_certificate_of_a_node(plane: Plane) -> None:
+    with socket.create_connection(gateway(plane), timeout=5):
+        pass
