@@ -1,4 +1,3 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { JoinResponseSchema, RenewResponseSchema, type TrustBundle } from "../pb/bc/identity/v1/statements_pb.js";
 import { equal, sha256 } from "./bytes.js";
 import { openBundle } from "./bundle.js";
@@ -8,6 +7,7 @@ import type { Leaf } from "./leaf.js";
 import { readStatement, verifyStatement, type StatementChecks } from "./statement.js";
 import { require, under } from "./refused.js";
 import { readTimestamp } from "./time.js";
+import { readMessage } from "./wire.js";
 
 /** Numbers 1 to 4 are the same for a join and a renew response. */
 const CHECKS: StatementChecks = { form: 1, pin: 2, kid: 3, signature: 4 };
@@ -30,7 +30,7 @@ export interface JoinQuestion {
 export function openJoinResponse(bytes: Uint8Array, asked: JoinQuestion): Answer {
   const statement = readStatement(bytes, 1);
   const { payload } = verifyStatement(statement, "join-response", asked.joinSigningPins, CHECKS);
-  const response = under(5, () => fromBinary(JoinResponseSchema, payload));
+  const response = under(5, () => readMessage(JoinResponseSchema, payload));
   const serverTime = readTimestamp(response.serverTime, 5, "server_time");
   require(equal(response.csrSha256, sha256(asked.csr)), 6, "it answers another request");
   const { leaf } = under(7, () => readChain(response.chain, serverTime));
@@ -52,7 +52,7 @@ export interface RenewQuestion {
 export function openRenewResponse(bytes: Uint8Array, asked: RenewQuestion): Answer {
   const statement = readStatement(bytes, 1);
   const { payload } = verifyStatement(statement, "renew-response", asked.joinSigningPins, CHECKS);
-  const response = under(5, () => fromBinary(RenewResponseSchema, payload));
+  const response = under(5, () => readMessage(RenewResponseSchema, payload));
   const serverTime = readTimestamp(response.serverTime, 5, "server_time");
   require(equal(response.csrSha256, sha256(asked.csr)), 6, "it answers another request");
   const { leaf } = under(7, () => readChain(response.chain, serverTime));

@@ -1,17 +1,17 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { TrustBundleSchema, type SignedStatement, type TrustBundle } from "../pb/bc/identity/v1/statements_pb.js";
 import { readPublicKey } from "./keys.js";
 import { isTrustDomain } from "./names.js";
 import { require, under, type Check } from "./refused.js";
 import { verifyStatement } from "./statement.js";
 import { readTimestamp } from "./time.js";
+import { readMessage } from "./wire.js";
 
 const MAX_ROOTS = 32;
 
 /** A bundle of `trustDomain`, or of any when the caller has none to hold it against. */
 export function readBundle(payload: Uint8Array, trustDomain: string | undefined): TrustBundle {
   const check: Check = "bundle";
-  const bundle = under(check, () => fromBinary(TrustBundleSchema, payload));
+  const bundle = under(check, () => readMessage(TrustBundleSchema, payload));
   require(isTrustDomain(bundle.trustDomain), check, "no trust domain");
   require(trustDomain === undefined || bundle.trustDomain === trustDomain, check, "of another trust domain");
   require(bundle.commandRoots.length <= MAX_ROOTS, check, "more than 32 command roots");

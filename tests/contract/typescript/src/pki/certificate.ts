@@ -6,6 +6,8 @@ import { require, under, type Check } from "./refused.js";
 /** What both a leaf and an issuer are read into. */
 export interface Parsed {
   readonly der: Uint8Array;
+  /** The same bytes as OpenSSL under Node takes them. */
+  readonly x509: X509Certificate;
   readonly spki: Uint8Array;
   readonly subject: Name;
   readonly subjectDer: Uint8Array;
@@ -19,8 +21,7 @@ export interface Parsed {
 /** X.509 version 3, DER, positive serial number; no extension twice (RFC 5280 section 4.2). */
 export function readCertificate(der: Uint8Array, check: Check): Parsed {
   const certificate = under(check, () => decode(der, Certificate));
-  // The bytes as OpenSSL takes them, too: it is what TLS uses.
-  under(check, () => new X509Certificate(der));
+  const x509 = under(check, () => new X509Certificate(der));
   const tbs = certificate.tbsCertificate;
   require(tbs.version === 2, check, "not X.509 version 3");
   const serial = toBytes(tbs.serialNumber);
@@ -32,6 +33,7 @@ export function readCertificate(der: Uint8Array, check: Check): Parsed {
   require(new Set(extensions.map((one) => one.extnID)).size === extensions.length, check, "an extension twice");
   return {
     der,
+    x509,
     spki: encode(tbs.subjectPublicKeyInfo),
     subject: tbs.subject,
     subjectDer: encode(tbs.subject),

@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto";
 import { BasicConstraints } from "@peculiar/asn1-x509";
 import { equal } from "./bytes.js";
 import { extension, extensionValue, inDate, readCertificate, type Parsed } from "./certificate.js";
@@ -30,7 +29,7 @@ function checkSignedBy(certificate: Parsed, issuer: Parsed): void {
   require(SHA256_SIGNATURES.includes(certificate.signatureAlgorithm), "chain: SHA-256", "not signed with SHA-256");
   let verifies = false;
   try {
-    verifies = new X509Certificate(certificate.der).verify(new X509Certificate(issuer.der).publicKey);
+    verifies = certificate.x509.verify(issuer.x509.publicKey);
   } catch {
     // A key of another kind than the signature algorithm throws.
   }

@@ -1,8 +1,9 @@
-import { create, fromBinary, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { create, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { SignedStatementSchema, type SignedStatement } from "../pb/bc/identity/v1/statements_pb.js";
 import { concat, utf8 } from "./bytes.js";
 import { readPublicKey, pinOf, signP1363, verifyP1363, type PrivateKey, type PublicKey } from "./keys.js";
 import { Refused, require, under, type Check } from "./refused.js";
+import { readMessage } from "./wire.js";
 
 export const MAX_STATEMENT = 1024 * 1024;
 
@@ -39,7 +40,7 @@ export function signMessage<D extends DescMessage>(purpose: Purpose, schema: D, 
 
 export function readStatement(bytes: Uint8Array, check: Check): SignedStatement {
   require(bytes.length <= MAX_STATEMENT, check, "a statement of more than 1 MiB");
-  return under(check, () => fromBinary(SignedStatementSchema, bytes));
+  return under(check, () => readMessage(SignedStatementSchema, bytes));
 }
 
 export interface Verified {
