@@ -79,6 +79,15 @@ def test_an_option_without_its_value_is_named(option: str) -> None:
     assert usage("join", option).text == f"bcd join: {option}: expected one argument (see bcd join --help)"
 
 
+@pytest.mark.parametrize("option", ["--config", "--token-file", "--data-dir", "--xyzzy"])
+def test_a_join_token_typed_as_a_value_is_refused_as_one_typed_alone(option: str) -> None:
+    token = "bcjt_abcdefghij_c4n4ry"
+    for words in ([option, token], [f"{option}={token}"]):
+        assert usage("join", *words).message is Message.POSITIONAL
+        assert CANARY not in usage("join", *words).text
+    assert parser("join").read(["--config", "bcjt.toml"]).config == "bcjt.toml"
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_is_a_role(role: Role) -> None:
     assert options.wanted_role(parser("join"), role.value) is role
