@@ -1,4 +1,4 @@
-"""One control plane for all tests of a module, and the machines that join it. As root: `bcd` itself runs as root alone,
+"""One control plane for all tests here, and the machines that join it. As root: `bcd` itself runs as root alone,
 and what root must not do to others can be seen by root alone."""
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def _nothing_is_left_running() -> Iterator[None]:
     commands.end_all()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def plane() -> Iterator[Plane]:
     with open_folder() as home, control_plane(home) as running:
         yield running
@@ -35,7 +35,7 @@ def machine(plane: Plane) -> Machine:
     return plane.machine()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def joined(plane: Plane) -> Machine:
     """A machine that has joined; tests leave it as it is."""
     one = plane.machine("joined")
