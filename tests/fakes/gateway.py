@@ -96,8 +96,11 @@ class MemoryGateway:
     """`used` is what reached it with which leaf, in order. What it answers is in `connects`, `on_hello` and `on_renew`:
     a test replaces them; as they are they do what the control plane does with a node that is in order."""
 
-    def __init__(self, now: Callable[[], datetime], lifetime: timedelta = timedelta(hours=24)) -> None:
+    def __init__(
+        self, now: Callable[[], datetime], lifetime: timedelta = timedelta(hours=24), issuer: pki.Ca = pki.CA
+    ) -> None:
         self.now = now
+        self.issuer = issuer
         self.lifetime = lifetime
         self.connections: list[MemoryConnection] = []
         self.used: list[tuple[str, Leaf]] = []
@@ -137,7 +140,8 @@ class MemoryGateway:
         asked = (connection.pair.leaf.der, question.csr)
         if asked not in self.answered:
             begin = now - min(timedelta(minutes=5), self.lifetime / 10)
-            answer = renewed(question.csr, server_time=now, not_before=begin, not_after=begin + self.lifetime)
+            end = begin + self.lifetime
+            answer = renewed(question.csr, issuer=self.issuer, server_time=now, not_before=begin, not_after=end)
             self.answered[asked] = answer.signed
         return Renewed(self.answered[asked], now)
 

@@ -6,7 +6,7 @@ Workers are done with what they are given at once, unless the world holds their 
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bcd.adapters.fs.local import LocalFs
@@ -17,7 +17,7 @@ from bcd.app.worker import Task, Worker, outcome
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.lifecycle.renew import Renew
 from bcd.domain.lifecycle.welcome import TakeIn
-from bcd.domain.model.datadir import IDENTITY
+from bcd.domain.model.datadir import IDENTITY, KEY
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.loading import Loaded
 from bcd.ports.entropy import Entropy
@@ -27,7 +27,7 @@ from bcd.protocol.files import identity_json
 from tests.fakes import pki
 from tests.fakes.gateway import MemoryGateway
 from tests.fakes.joining import Half
-from tests.fakes.memory_node import PATH, MemoryNode
+from tests.fakes.memory_node import PATH, MemoryNode, identity, record
 
 # More looks than this in a run are a node that spins.
 MOST_LOOKS = 12_000
@@ -122,6 +122,7 @@ class World:
     """`true` is what time it is; the gateway's clock differs by `gateway_off`. The node's clocks are its own."""
 
     lifetime: timedelta = timedelta(hours=24)
+    begin: datetime = pki.NOW
     node: MemoryNode = field(default_factory=MemoryNode)
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     supervisor: MemorySupervisor = field(default_factory=MemorySupervisor)
@@ -129,10 +130,13 @@ class World:
     make_worker: Callable[[str, Send], Worker] | None = None
 
     def __post_init__(self) -> None:
-        self.true = pki.NOW
+        self.true = self.begin
+        month = timedelta(days=30)
+        issuer = pki.ca(not_before=self.begin - month, not_after=self.begin + month)
         self.gateway_off = timedelta(0)
-        self.gateway = MemoryGateway(lambda: self.true + self.gateway_off, self.lifetime)
+        self.gateway = MemoryGateway(lambda: self.true + self.gateway_off, self.lifetime, issuer)
         self.clock = self.node.clock
+        self.clock.set(self.begin)
         self.events = self.node.events
         self.inbox: Inbox = WorldInbox(self)
         self.held_up: set[str] = set()
@@ -142,17 +146,18 @@ class World:
         self.loads = 0
         self._agenda: list[tuple[datetime, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
-        self._begin = self.true
         if IDENTITY not in self.node.files:
             begin = self.true - self.lifetime / 10
-            self.node.joined(not_before=begin, not_after=begin + self.lifetime)
+            held = identity(issuer=issuer, not_before=begin, not_after=begin + self.lifetime)
+            self.node.put(IDENTITY, identity_json.encode(replace(held, server_time=self.true)))
+            self.node.put(KEY, record())
         self.first = self.leaf
 
     # What happens in it
 
     def at(self, after_s: float, what: Callable[[], object]) -> None:
         """Once so much true time has passed since the world began."""
-        when = self._begin + timedelta(seconds=after_s)
+        when = self.begin + timedelta(seconds=after_s)
         heapq.heappush(self._agenda, (when, next(self._numbers), what))
 
     def every(self, step_s: float, until_s: float, what: Callable[[], object]) -> None:
@@ -206,7 +211,7 @@ class World:
 
     def run(self, seconds: float) -> "World":
         """The node for so much true time from now, and SIGTERM. Raises what ends it before."""
-        self.at((self.true - self._begin).total_seconds() + seconds, self.inbox.stop)
+        self.at((self.true - self.begin).total_seconds() + seconds, self.inbox.stop)
         self.start()
         return self
 
