@@ -29,10 +29,10 @@ def until(happened: Callable[[], bool], what: str, by: "subprocess.Popen[bytes] 
         time.sleep(0.005)
 
 
-def line_with(text: str, process: "subprocess.Popen[bytes]") -> str:
-    """The next line on the process's standard error that holds `text`."""
+def line_with(text: str, process: "subprocess.Popen[bytes]", seen: list[str] | None = None) -> str:
+    """The next line on the process's standard error that holds `text`; `seen` gets every line on the way to it."""
     assert process.stderr is not None
-    seen = []
+    seen = [] if seen is None else seen
     while line := process.stderr.readline():
         seen.append(line.decode())
         if text in seen[-1]:

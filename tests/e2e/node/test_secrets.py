@@ -62,7 +62,8 @@ def test_a_token_from_the_environment_is_found_nowhere(log: tuple[str, str], pla
         is_under_way(machine, process)
         assert processes_with(secret) == []
         assert where(secret, [home]) == []
-    waiting = line_with("waiting for approval", process)
+    said: list[str] = []
+    line_with("waiting for approval", process, said)
     assert processes_with(secret) == []
     assert (Path(f"/proc/{process.pid}/environ")).read_bytes().count(b"BCD_JOIN_TOKEN") == 0
     assert descendants(process.pid) == set()
@@ -70,7 +71,7 @@ def test_a_token_from_the_environment_is_found_nowhere(log: tuple[str, str], pla
     plane.admin("approvals", "approve", asked["id"])
     status, out, err = ended(process)
     assert (status, out[:12]) == (0, "joined as n-")
-    for text in (waiting, out, err):
+    for text in (*said, out, err):
         assert secret.decode() not in text
     assert where(secret, [home]) == []
 
