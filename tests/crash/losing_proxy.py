@@ -11,14 +11,17 @@ _ANSWER_BYTES = 700
 
 class LosingProxy:
     """Listens on `port`; closes the connection, and calls `on_lost`, in place of the first large record that the server
-    sends once the handshake is over."""
+    sends once the handshake is over, and once `armed` (tickets of a client with a certificate are large too)."""
 
-    def __init__(self, server: tuple[str, int], on_lost: Callable[[], None]) -> None:
+    def __init__(self, server: tuple[str, int], on_lost: Callable[[], None], armed: bool = True) -> None:
         self._server = server
         self._on_lost = on_lost
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.lost = threading.Event()
+        self.armed = threading.Event()
+        if armed:
+            self.armed.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -53,7 +56,7 @@ class LosingProxy:
 
     def _answers(self, server: socket.socket, client: socket.socket, shaken: threading.Event) -> None:
         while record := _record(server):
-            if shaken.is_set() and record[0] == _APPLICATION_DATA and len(record) > _ANSWER_BYTES:
+            if self.armed.is_set() and shaken.is_set() and record[0] == _APPLICATION_DATA and len(record) > _ANSWER_BYTES:
                 self.lost.set()
                 self._on_lost()
                 break

@@ -16,11 +16,11 @@ from tests.fakes.plane import Machine
 PATIENCE_S = 30.0
 
 
-def until(what: Callable[[], Any], why: str, patience_s: float = PATIENCE_S) -> Any:
-    """The first true answer of `what`, asked again and again."""
+def until(what: Callable[[], Any], why: Callable[[], str] | str, patience_s: float = PATIENCE_S) -> Any:
+    """The first true answer of `what`, asked again and again; `why` there was none."""
     deadline = time.monotonic() + patience_s
     while not (found := what()):
-        assert time.monotonic() < deadline, why
+        assert time.monotonic() < deadline, why if isinstance(why, str) else why()
         time.sleep(0.05)
     return found
 
@@ -63,11 +63,11 @@ class NodeProcess:
 
     def up(self, times: int = 1) -> NodeProcess:
         """Waits until its session has come up that many times."""
-        until(lambda: self.text.count(" session up ") >= times, f"no session: {self.text}")
+        until(lambda: self.text.count(" session up ") >= times, lambda: f"no session: {self.text}")
         return self
 
     def said(self, words: str, patience_s: float = PATIENCE_S) -> None:
-        until(lambda: words in self.text, f"{words!r} not in {self.text}", patience_s)
+        until(lambda: words in self.text, lambda: f"{words!r} not in {self.text}", patience_s)
 
     def ended(self, patience_s: float = PATIENCE_S) -> int:
         """Its exit status."""

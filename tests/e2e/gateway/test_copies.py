@@ -23,10 +23,11 @@ def gateway(plane: Plane) -> tuple[str, int]:
 def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer(own_plane: Plane, join: Join) -> None:
     """B02: the answer is lost with the server; the node asks the same again, and nobody is taken for a copy."""
     plane = own_plane
-    proxy = LosingProxy(gateway(plane), on_lost=lambda: plane.stop(signal.SIGKILL))
+    proxy = LosingProxy(gateway(plane), on_lost=lambda: plane.stop(signal.SIGKILL), armed=False)
     config = plane.config.read_text()
     plane.config.write_text(config.replace(f":{gateway(plane)[1]}", f":{proxy.port}"))
     node = join(plane).up()
+    proxy.armed.set()
     leaf = node.identity["chain"][0]
     assert proxy.lost.wait(30), node.text
     until(lambda: plane.server is None, "the server is still there")
@@ -34,7 +35,7 @@ def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer
     proxy.close()
     plane.serve_words = ("--join", "127.0.0.1:0", "--gateway", f"127.0.0.1:{proxy.port}")
     plane.serve()
-    until(lambda: "renewal answered again" in plane.log.read_text(), node.text)
+    until(lambda: "renewal answered again" in plane.log.read_text(), lambda: node.text)
     node.up(times=2)
     view = shown(plane, node)
     assert view["node"]["generation"] == 1
@@ -77,14 +78,14 @@ def test_a_backup_that_is_put_back_adopts_what_it_does_not_know(own_plane: Plane
     shutil.rmtree(plane.directory)
     shutil.move(backup, plane.directory)
     plane.serve()
-    until(lambda: "ALARM" in plane.log.read_text(), plane.log.read_text())
+    until(lambda: "ALARM" in plane.log.read_text(), lambda: plane.log.read_text())
     assert old.runs() and new.runs()
     assert "node.cloned" not in plane.log.read_text()
     plane.admin("restored")
     new.up(times=2)
     until(lambda: new.identity["trustVersion"] == 1001, "no bundle above the others")
     assert shown(plane, new)["node"]["generation"] == 1
-    until(lambda: len(old.identity["chain"]) and shown(plane, old)["node"]["session"], old.text)
+    until(lambda: len(old.identity["chain"]) and shown(plane, old)["node"]["session"], lambda: old.text)
     kinds = [e["kind"] for e in plane.json("audit", "tail", "-n", "500")]  # type: ignore[attr-defined]
     assert kinds.count("certificate.adopted") >= 1
     assert "node.cloned" not in kinds

@@ -42,6 +42,7 @@ class GatewayService:
         log: Log,
         *,
         limit: int = MAX_CALLS,
+        hello_within_s: float = HELLO_WITHIN_S,
     ) -> None:
         self._gateways = gateways
         self._sessions = sessions
@@ -49,6 +50,7 @@ class GatewayService:
         self._clock = clock
         self._log = log
         self._limit = limit
+        self._hello_within_s = hello_within_s
         self._under_way = 0
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -89,8 +91,11 @@ class GatewayService:
 
     async def _session(self, context: Context) -> Status | None:
         peer = presented(context, self._domain)
-        async with asyncio.timeout(HELLO_WITHIN_S):
-            first = await context.read()
+        try:
+            async with asyncio.timeout(self._hello_within_s):
+                first = await context.read()
+        except TimeoutError:
+            return status.of(Malformed("no Hello came"))
         if not isinstance(first, bytes):
             # Half-closed before a word.
             return status.of(Malformed("a session begins with Hello"))

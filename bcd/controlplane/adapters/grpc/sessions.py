@@ -69,7 +69,8 @@ class Session:
 class Sessions:
     """`ports.news.News`. All but `tell` and `live` on the event loop that `begin` was called on."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet_after_s: float = QUIET_AFTER_S) -> None:
+        self._quiet_after_s = quiet_after_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[NodeId, set[Session]] = {}
         self._up: dict[Session, NodeId] = {}
@@ -105,7 +106,7 @@ class Sessions:
         loop = asyncio.get_running_loop()
         for other in self._open.get(session.node_id, ()):
             if other.serial != session.serial and other in self._up:
-                loop.call_later(QUIET_AFTER_S, other.take, End.QUIETLY)
+                loop.call_later(self._quiet_after_s, other.take, End.QUIETLY)
 
     def close(self, session: Session) -> None:
         with self._lock:
