@@ -132,6 +132,7 @@ def needles(secret: bytes) -> list[bytes]:
 
 def where(secret: bytes, folders: Iterable[Path]) -> list[str]:
     """The files below `folders` that hold `secret`, or whose name does."""
+    assert len(secret) >= 16, "too short to be found by chance"
     wanted = needles(secret)
     found = []
     for folder in folders:

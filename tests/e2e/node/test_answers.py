@@ -58,7 +58,7 @@ def expired(plane: Plane, machine: Machine, _: Path) -> Ran:
 
 def secret_wrong(plane: Plane, machine: Machine, _: Path) -> Ran:
     token = plane.token()
-    return machine.join(token[:-2] + ("AA" if token[-2:] != "AA" else "BB"))
+    return machine.join(token[:-2] + ("AA" if token[-2:] != "AA" else "EE"))
 
 
 def machine_known(plane: Plane, machine: Machine, tmp_path: Path) -> Ran:

@@ -56,7 +56,7 @@ def test_a_token_from_the_environment_is_found_nowhere(log: tuple[str, str], pla
     Looked for while nobody answers, while a person is waited for, and afterwards."""
     machine = plane.machine()
     token = plane.token("--require-approval")
-    secret = token.rsplit("_", 1)[1].encode()
+    secret = token.split("_", 2)[2].encode()
     with plane.held():
         process = start(machine, token, "--log-level", log[0], "--log-format", log[1])
         is_under_way(machine, process)
