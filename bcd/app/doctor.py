@@ -1,214 +1,193 @@
-"""`bcd doctor`: what is wrong, and the way back. It reads, and asks the join port for its certificate; it changes
+"""`bcd doctor`: what is wrong, and the way back. It reads, and asks both ports for their certificates; it changes
 nothing."""
 
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from bcd.app.findings import Check, Finding, Told, failed
 from bcd.app.look import PendingUnreadable, Sight
 from bcd.domain.model import datadir
 from bcd.domain.model.failures import Failure, Message
 from bcd.domain.model.identity import renew_at
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
 from bcd.ports.journal import CorruptJournal, JournalOf, NoJournal
-from bcd.protocol.files.config import Config
+from bcd.protocol.files.config import Address, Config
 from bcd.protocol.files.encoding import to_time
 
-JOIN_AGAIN = "bcd join --reset --yes, then bcd join"
-
-
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-    NOT_APPLICABLE = "n/a"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report. `way_back` is a command or what to do; empty where nothing is to be done."""
-
-    check: str
-    level: Level
-    message: str
-    way_back: str = ""
+_NEEDED = ("join", "gateway", "serving_ca_spki_pin", "join_encryption_key_pin", "join_signing_key_pin")
 
 
 @dataclass(frozen=True)
 class Doctor:
-    """`config` is the configuration or the failure to read it; `reach` asks the join port for the pinned CA, and
-    `encryption_key` reads the key beside the configuration: both return nothing or raise what is wrong."""
+    """`config` is the configuration or the failure to read it. `reach` asks a port for the pinned CA and tells what
+    keeps it from being used now, or None; `encryption_key` reads the key beside the configuration. Both raise what
+    only a person can put right."""
 
     config: Config | Failure
     look: Callable[[], Sight] | None
-    reach: Callable[[Config], str | None]
+    reach: Callable[[Config, Address], str | None]
     encryption_key: Callable[[Config], None]
 
     def __call__(self) -> tuple[Finding, ...]:
+        """In the order of Check."""
         return tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
         if isinstance(self.config, Failure):
-            yield _failed("config", self.config)
+            yield failed(Check.CONFIG, self.config)
         else:
             yield from self._config(self.config)
         if self.look is not None:
             sight = self.look()
-            yield _directory(sight)
-            yield _identity(sight)
-            yield _node_key(sight)
-            yield _certificate(sight)
-            yield _journal(sight)
-            yield _pending(sight)
-            yield _clock(sight)
+            yield from (check(sight) for check in _CHECKS)
         if not isinstance(self.config, Failure):
-            yield self._join_port(self.config)
+            join = (Told.JOIN_PORT_NONE, Told.JOIN_PORT_TROUBLE, Told.JOIN_PORT_OK)
+            yield self._port(self.config, Check.JOIN_PORT, self.config.join, join)
+            gateway = (Told.GATEWAY_NONE, Told.GATEWAY_TROUBLE, Told.GATEWAY_OK)
+            yield self._port(self.config, Check.GATEWAY, self.config.gateway, gateway)
 
     def _config(self, config: Config) -> Iterator[Finding]:
-        missing = [
-            key
-            for key in ("join", "serving_ca_spki_pin", "join_encryption_key_pin", "join_signing_key_pin")
-            if getattr(config, key) is None
-        ]
-        way_back = "bcd-controlplane node-config writes it"
+        missing = [key for key in _NEEDED if getattr(config, key) is None]
         if missing:
-            yield Finding("config", Level.FAIL, f"{config.path} has no {', '.join(missing)}", way_back)
+            yield Told.CONFIG_INCOMPLETE(path=config.path, keys=", ".join(missing))
         elif _others_may_write(config.path):
-            message = f"{config.path} may be written by others than root: whoever does owns this node's trust"
-            yield Finding("config", Level.FAIL, message, f"chmod go-w {config.path}")
+            yield Told.CONFIG_WRITABLE(path=config.path)
         else:
-            yield Finding("config", Level.OK, config.path)
+            yield Told.CONFIG_OK(path=config.path)
         if config.join_encryption_key_pin is not None:
             try:
                 self.encryption_key(config)
-                yield Finding("join encryption key", Level.OK, "matches its pin")
+                yield Told.ENCRYPTION_KEY_OK()
             except Failure as failure:
-                yield _failed("join encryption key", failure)
+                yield failed(Check.ENCRYPTION_KEY, failure)
 
-    def _join_port(self, config: Config) -> Finding:
-        if config.join is None or config.serving_ca_spki_pin is None:
-            return Finding("join port", Level.NOT_APPLICABLE, "not configured")
+    def _port(self, config: Config, check: Check, address: Address | None, told: tuple[Told, Told, Told]) -> Finding:
+        none, trouble, ok = told
+        if address is None or config.serving_ca_spki_pin is None:
+            return none()
         try:
-            trouble = self.reach(config)
+            why = self.reach(config, address)
         except Failure as failure:
-            return _failed("join port", failure)
-        if trouble is not None:
+            return failed(check, failure)
+        if why is not None:
             # A wrong clock is no matter of the network, and says itself what is to be done.
-            said, _, way_back = trouble.partition("; ")
-            return Finding("join port", Level.WARN, said, way_back or "check the network and the control plane")
-        return Finding("join port", Level.OK, f"{config.join} presents the pinned serving CA")
-
-
-# How the way back begins in the documented messages that have one.
-_WAYS_BACK = (
-    "; join again: ",
-    "; get ",
-    ": get ",
-    ": chmod ",
-    ": chown ",
-    ": run it as root",
-    ": make ",
-    ": move ",
-    ": name ",
-    ": remount ",
-)
-
-
-def _failed(check: str, failure: Failure) -> Finding:
-    """A documented message as a finding, cut where its own way back begins."""
-    level = Level.WARN if failure.message is Message.NOT_JOINED else Level.FAIL
-    for mark in _WAYS_BACK:
-        said, found, way_back = failure.text.partition(mark)
-        if found:
-            return Finding(check, level, said, (mark + way_back).removeprefix("; join again").lstrip(":; "))
-    if failure.message is Message.NOT_JOINED:
-        return Finding(check, level, "this node has not joined", "bcd join")
-    return Finding(check, level, failure.text)
+            said, _, way_back = why.partition("; ")
+            return trouble(trouble=said, way_back=way_back or "check the network and the control plane")
+        return ok(address=address)
 
 
 def _directory(sight: Sight) -> Finding:
     faults = [fault for fault in sight.faults if fault.message is not Message.FOREIGN_JOURNAL]
     if faults:
-        return _failed("data directory", faults[0])
-    if sight.directory is None:
-        return Finding("data directory", Level.NOT_APPLICABLE, "there is none yet")
-    if sight.directory.read_only:
-        message = f"{sight.directory.path} is on a read-only file system: nothing can be renewed or joined"
-        return Finding("data directory", Level.FAIL, message, "remount it writable")
-    if sight.directory.free_bytes < datadir.MAX_FILE_BYTES:
-        message = f"{sight.directory.path} has {sight.directory.free_bytes} bytes free"
-        return Finding("data directory", Level.WARN, message, "make room: a renewal needs it")
-    return Finding("data directory", Level.OK, sight.directory.path)
+        return failed(Check.DIRECTORY, faults[0])
+    directory = sight.directory
+    if directory is None:
+        return Told.DIRECTORY_NONE()
+    if directory.read_only:
+        return Told.DIRECTORY_READ_ONLY(path=directory.path)
+    if directory.free_bytes < datadir.MAX_FILE_BYTES:
+        return Told.DIRECTORY_FULL(path=directory.path, free=directory.free_bytes)
+    return Told.DIRECTORY_OK(path=directory.path)
 
 
 def _identity(sight: Sight) -> Finding:
     if not isinstance(sight.found, Loaded):
-        return _failed("identity", sight.found)
+        return failed(Check.IDENTITY, sight.found)
     identity = sight.found.identity
     who = f"{identity.node_id} (site {identity.site_id}, role {identity.role.value})"
     match sight.found:
         case PromoteNext():
-            return Finding("identity", Level.OK, f"{who}; a renewal was cut off: the next start promotes node.key.next")
+            return Told.IDENTITY_PROMOTES(who=who)
         case RemoveNext():
-            return Finding("identity", Level.OK, f"{who}; a renewal was cut off: the next start removes node.key.next")
-    return Finding("identity", Level.OK, who)
+            return Told.IDENTITY_REMOVES(who=who)
+    return Told.IDENTITY_OK(who=who)
 
 
 def _node_key(sight: Sight) -> Finding:
-    if not isinstance(sight.found, Loaded):
-        return Finding("node key", Level.NOT_APPLICABLE, "no identity")
-    return Finding("node key", Level.OK, "a file (this version of bcd keeps no key in a TPM)")
+    return Told.NODE_KEY_FILE() if isinstance(sight.found, Loaded) else Told.NODE_KEY_NONE()
 
 
 def _certificate(sight: Sight) -> Finding:
     if not isinstance(sight.found, Loaded):
-        return Finding("certificate", Level.NOT_APPLICABLE, "no identity")
+        return Told.CERTIFICATE_NONE()
     leaf = sight.found.identity.leaf
+    until, at = to_time(leaf.not_after), to_time(renew_at(leaf).replace(microsecond=0))
     if sight.now >= leaf.not_after:
-        return Finding("certificate", Level.FAIL, f"expired at {to_time(leaf.not_after)}", JOIN_AGAIN)
-    plan = f"valid until {to_time(leaf.not_after)}, to be renewed at {to_time(renew_at(leaf).replace(microsecond=0))}"
+        return Told.CERTIFICATE_EXPIRED(until=until)
     if sight.now >= renew_at(leaf):
-        return Finding("certificate", Level.WARN, f"{plan}: that is past", "see that bcd node runs")
-    return Finding("certificate", Level.OK, plan)
+        return Told.CERTIFICATE_LATE(until=until, at=at)
+    return Told.CERTIFICATE_OK(until=until, at=at)
 
 
 def _journal(sight: Sight) -> Finding:
     match sight.journal:
         case NoJournal():
-            return Finding("journal", Level.NOT_APPLICABLE, "there is none yet")
+            return Told.JOURNAL_NONE()
         case CorruptJournal(why):
-            return Finding("journal", Level.WARN, f"journal.db {why}", "the next join or start sets it aside")
+            return Told.JOURNAL_CORRUPT(why=why)
         case JournalOf():
             foreign = [fault for fault in sight.faults if fault.message is Message.FOREIGN_JOURNAL]
-            return _failed("journal", foreign[0]) if foreign else Finding("journal", Level.OK, "this node's")
+            return failed(Check.JOURNAL, foreign[0]) if foreign else Told.JOURNAL_OK()
 
 
 def _pending(sight: Sight) -> Finding:
     match sight.pending:
         case None:
-            return Finding("pending join", Level.NOT_APPLICABLE, "none")
+            return Told.PENDING_NONE()
         case PendingUnreadable(why):
-            return Finding("pending join", Level.FAIL, f"join.pending {why}", JOIN_AGAIN)
+            return Told.PENDING_UNREADABLE(why=why)
         case pending if isinstance(sight.found, Loaded):
-            return Finding(
-                "pending join", Level.OK, f"begun {to_time(pending.begun)} and done; the next join tidies up"
-            )
+            return Told.PENDING_DONE(begun=to_time(pending.begun))
         case pending:
             waiting = f", waiting for approval {pending.pending_id}" if pending.pending_id else ""
-            return Finding(
-                "pending join", Level.WARN, f"begun {to_time(pending.begun)}{waiting}", "bcd join goes on with it"
-            )
+            return Told.PENDING_BEGUN(begun=to_time(pending.begun), waiting=waiting)
 
 
 def _clock(sight: Sight) -> Finding:
     mark = sight.found.identity.server_time if isinstance(sight.found, Loaded) else None
     if mark is None:
-        return Finding("clock", Level.NOT_APPLICABLE, "no server time to compare with")
+        return Told.CLOCK_UNKNOWN()
     if sight.now == mark:
-        message = f"the clock is behind the time the server told last ({to_time(mark.replace(microsecond=0))})"
-        return Finding("clock", Level.FAIL, message, "set the clock")
-    return Finding("clock", Level.OK, "not behind the server's")
+        return Told.CLOCK_BEHIND(mark=to_time(mark.replace(microsecond=0)))
+    return Told.CLOCK_OK()
+
+
+def _node(sight: Sight) -> Finding:
+    if not isinstance(sight.found, Loaded):
+        return Told.NODE_NONE()
+    return Told.NODE_RUNS(process=sight.told.running) if sight.told.running else Told.NODE_STOPPED()
+
+
+def _session(sight: Sight) -> Finding:
+    told = sight.told
+    if not told.running or told.session_since is None:
+        return Told.SESSION_NONE()
+    since = to_time(told.session_since.replace(microsecond=0))
+    return Told.SESSION_UP(since=since) if told.session == "up" else Told.SESSION_DOWN(state=told.session, since=since)
+
+
+def _renewal(sight: Sight) -> Finding:
+    told = sight.told
+    if not told.last_error or told.last_error_at is None:
+        return Told.RENEWAL_NONE()
+    at = to_time(told.last_error_at.replace(microsecond=0))
+    return Told.RENEWAL_FAILED(failures=told.failures, at=at, error=told.last_error)
+
+
+# In the order of Check.
+_CHECKS: tuple[Callable[[Sight], Finding], ...] = (
+    _directory,
+    _identity,
+    _node_key,
+    _certificate,
+    _journal,
+    _pending,
+    _clock,
+    _node,
+    _session,
+    _renewal,
+)
 
 
 def _others_may_write(path: str) -> bool:

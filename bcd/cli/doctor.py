@@ -6,14 +6,15 @@ from datetime import UTC, datetime
 
 from bcd.adapters.beside_config.encryption_key import read_encryption_key
 from bcd.adapters.grpc import pinned
-from bcd.app.doctor import Doctor, Finding, Level
+from bcd.app.doctor import Doctor
+from bcd.app.findings import Finding, Level
 from bcd.cli import options
 from bcd.cli.build import Build
 from bcd.domain.model.failures import Exit, Failure
-from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, Config
+from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, Address, Config
 from bcd.wiring import config_file, node
 
-_SUMMARY = """What is wrong with this node, and the way back. Changes nothing; asks the join port for its certificate.
+_SUMMARY = """What is wrong with this node, and the way back. Changes nothing; asks both ports for their certificates.
 Exits 1 when a check fails."""
 
 
@@ -49,12 +50,12 @@ def _document(finding: Finding) -> dict[str, str]:
     }
 
 
-def _reach(config: Config) -> str | None:
-    """What keeps the join port from being used now, or None; FixConfiguration for a pin that does not match."""
-    if config.join is None or config.serving_ca_spki_pin is None:
+def _reach(config: Config, address: Address) -> str | None:
+    """What keeps a port from being used now, or None; FixConfiguration for a pin that does not match."""
+    if config.serving_ca_spki_pin is None:
         return None
     try:
-        pinned.from_server(config.join, config.serving_ca_spki_pin, datetime.now(UTC), config.path)
+        pinned.from_server(address, config.serving_ca_spki_pin, datetime.now(UTC), config.path)
     except pinned.CannotProbe as error:
         return str(error)
     return None

@@ -10,9 +10,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from bcd.app.doctor import Level
+from bcd.app.findings import Level
+from bcd.controlplane.domain.refusals import WAY_BACK
 from bcd.domain.model.failures import Exit
 from tests.e2e.controlplane import test_controlplane_messages as plane
+from tests.e2e.messages import test_doctor_findings as doctor
 from tests.e2e.messages import test_node_messages as node
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,6 +51,18 @@ _DOCTOR = """## bcd doctor
 |---|---|
 """
 
+_FAILURES = """A failure that a command would end with stands in the report as its own message (above), cut where its way
+back begins: `config`, `join encryption key`, `data directory`, `identity`, `journal`, `join port` and `gateway` can show one.
+
+"""
+
+_REFUSALS = """### Why a join was refused
+
+`bcd-controlplane refusals show ID` tells the operator; the node is told the id alone. Kept for 30 days, at most 60 an hour
+from one address and 600 an hour in all.
+
+"""
+
 _LEVELS = {
     Level.OK: "as it should be",
     Level.WARN: "works, or may soon not: not joined yet, a join under way, unreachable, a renewal overdue",
@@ -68,9 +82,17 @@ def page() -> str:
     plane_rows = rows(plane.PROVOKED, "tests/e2e/controlplane/test_controlplane_messages.py")
     later = "".join(f"- `{m.value}`\n" for m in sorted(node.WITH_THE_TPM, key=lambda m: m.name))
     levels = "".join(f"| `{level.value}` | {_LEVELS[level]} |\n" for level in Level)
+    findings = "| Check | Level | Message | Way back | Seen by |\n|---|---|---|---|---|\n"
+    for told in doctor.PROVOKED:
+        row = told.value
+        test = f"tests/e2e/messages/test_doctor_findings.py::test_finding[{told.name}]"
+        findings += f"| {row.check} | {row.level} | `{row.message}` | {_code(row.way_back)} | `{test}` |\n"
+    refusals = "| Reason | What to do |\n|---|---|\n"
+    refusals += "".join(f"| `{reason.value}` | {text} |\n" for reason, text in WAY_BACK.items())
     return (
         f"{_HEAD}## bcd\n\n{table(node_rows)}\nNothing can bring these about before there is a TPM client:\n\n{later}\n"
-        f"{_DOCTOR}{levels}\n## bcd-controlplane\n\n{table(plane_rows)}"
+        f"{_DOCTOR}{levels}\n{_FAILURES}{findings}\n## bcd-controlplane\n\n{table(plane_rows)}\n"
+        f"{_REFUSALS}{refusals}"
     )
 
 
@@ -85,6 +107,10 @@ def table(lines: Iterable[tuple[str, str, int, str]]) -> str:
         f"| {name} | `{re.sub('[|]', chr(92) + '|', text)}` | {exit_} | `{test}` |\n"
         for name, text, exit_, test in lines
     )
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
 
 
 def known_exits() -> set[int]:

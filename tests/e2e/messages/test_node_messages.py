@@ -3,6 +3,7 @@
 A message counts when it is here: `docs/messages.md` is made from this table (tests/e2e/messages/test_page.py).
 """
 
+import json
 import os
 import re
 import signal
@@ -61,7 +62,7 @@ def with_config(plane: Plane, name: str, **keys: str) -> Machine:
     for path in folder.iterdir():
         if path.is_file():
             path.rename(other.config.parent / path.name)
-    return Machine(other, "machine")
+    return Machine(other, f"{name}-node")
 
 
 @contextmanager
@@ -275,13 +276,17 @@ def signing_pin(plane: Plane) -> Ran:
     return with_config(plane, "signing", join_signing_key_pin=f'"{OTHER_PIN}"').join(plane.token())
 
 
-def foreign_journal(plane: Plane) -> Ran:
-    machine = joined(plane)
+def with_journal_of(machine: Machine, node: str) -> None:
     with sqlite3.connect(machine.data / "journal.db") as journal:
         journal.execute("CREATE TABLE meta (node_id TEXT, journal_id TEXT, server_time TEXT)")
-        journal.execute("INSERT INTO meta VALUES ('n-another', 'j', NULL)")
+        journal.execute("INSERT INTO meta VALUES (?, 'j', NULL)", (node,))
     journal.close()
     (machine.data / "journal.db").chmod(0o600)
+
+
+def foreign_journal(plane: Plane) -> Ran:
+    machine = joined(plane)
+    with_journal_of(machine, "n-another")
     return machine.run("status")
 
 
@@ -352,6 +357,47 @@ def interrupted(plane: Plane) -> Ran:
         return Ran(status, process.stdout.read().decode(), process.stderr.read().decode())
 
 
+def _running(plane: Plane) -> "tuple[Machine, subprocess.Popen[bytes]]":
+    machine = joined(plane)
+    process = machine.start("node")
+    assert process.stderr is not None
+    while b"session up" not in (line := process.stderr.readline()):
+        assert line, "the node ended"
+    return machine, process
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> Ran:
+    out, err = process.communicate(timeout=20)
+    return Ran(process.returncode, out.decode(), err.decode())
+
+
+def revoked(plane: Plane) -> Ran:
+    machine, process = _running(plane)
+    node = json.loads(machine.run("status", "--json").out)["nodeId"]
+    plane.admin("nodes", "revoke", node, "--reason", "stolen")
+    return _ended(process)
+
+
+def another_leaf(plane: Plane) -> Ran:
+    """Revoked for another disk's identity: the notice comes while this machine has joined anew already."""
+    machine, process = _running(plane)
+    node = json.loads(machine.run("status", "--json").out)["nodeId"]
+    process.send_signal(signal.SIGSTOP)
+    for path in ("identity.json", "node.key"):
+        (machine.data / path).rename(machine.data / f"{path}.reset-by-hand")
+    plane.admin("nodes", "revoke", node, "--reason", "moved on")
+    process.send_signal(signal.SIGCONT)
+    return _ended(process)
+
+
+def second_node(plane: Plane) -> Ran:
+    machine, process = _running(plane)
+    done = machine.run("node")
+    process.send_signal(signal.SIGTERM)
+    assert _ended(process).status == 0
+    return done
+
+
 def internal(plane: Plane) -> Ran:
     """A part of bcd that cannot be imported."""
     folder = plane.home / "broken" / "cryptography"
@@ -412,6 +458,9 @@ PROVOKED = {
     Message.PENDING_UNREADABLE: Provoked(76, pending_unreadable),
     Message.PENDING_OTHER: Provoked(78, pending_other),
     Message.INTERRUPTED: Provoked(75, interrupted),
+    Message.REVOKED: Provoked(1, revoked),
+    Message.ANOTHER_LEAF: Provoked(75, another_leaf),
+    Message.SECOND_NODE: Provoked(75, second_node),
     Message.INTERNAL: Provoked(70, internal),
 }
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from bcd.app.doctor import JOIN_AGAIN, Doctor, Finding, Level
+from bcd.app.doctor import Doctor
+from bcd.app.findings import JOIN_AGAIN, Check, Finding, Level
 from bcd.app.look import PendingUnreadable, Sight
 from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY, Directory
 from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, NotJoined, Refused
@@ -14,7 +15,7 @@ from bcd.domain.model.loading import Loaded, LoadedAsIs, PromoteNext, RemoveNext
 from bcd.domain.model.names import Role
 from bcd.domain.model.pending import PendingJoin
 from bcd.domain.model.pins import Pin, Pins
-from bcd.ports.journal import CorruptJournal, JournalOf, NoJournal
+from bcd.ports.journal import CorruptJournal, JournalOf, NoJournal, Told
 from bcd.protocol.files.config import Address, Config
 from tests.fakes import pki
 from tests.fakes.memory_node import PATH, identity
@@ -22,21 +23,12 @@ from tests.fakes.memory_node import PATH, identity
 IDENTITY = identity()
 LEAF = IDENTITY.leaf
 PIN = Pins((Pin.of(b"key"),))
-CONFIG = Config("/nowhere/config.toml", PATH, Address("cp", 1), None, PIN, PIN, PIN)
+CONFIG = Config("/nowhere/config.toml", PATH, Address("cp", 1), Address("cp", 2), PIN, PIN, PIN)
 DIRECTORY = Directory(PATH, 0o700, 0, 1 << 30, False)
 PENDING = PendingJoin("join-token", Role.NODE, None, b"key", b"csr", None, "", pki.NOW)
-ORDER = [
-    "config",
-    "join encryption key",
-    "data directory",
-    "identity",
-    "node key",
-    "certificate",
-    "journal",
-    "pending join",
-    "clock",
-    "join port",
-]
+ORDER = list(Check)
+# A node that runs: what keeps a sound identity alive.
+RUNS = JournalOf(pki.NODE, Told(running="bcd node (process 7)", session="up", session_since=pki.NOW))
 
 
 def sight(found: Loaded | Failure | None = None, **departures: object) -> Sight:
@@ -44,7 +36,7 @@ def sight(found: Loaded | Failure | None = None, **departures: object) -> Sight:
         "found": LoadedAsIs(IDENTITY, KeyKind.FILE) if found is None else found,
         "faults": (),
         "pending": None,
-        "journal": NoJournal(),
+        "journal": RUNS,
         "directory": DIRECTORY,
         "now": pki.NOW + timedelta(minutes=1),
     }
@@ -62,7 +54,7 @@ def report(seen: Sight | None = None, config: Config | Failure = CONFIG, **asked
     doctor = Doctor(
         config,
         None if isinstance(config, Failure) else lambda: seen or sight(),
-        lambda _: answer(asked.get("reach")),  # type: ignore[arg-type,return-value]
+        lambda _config, _address: answer(asked.get("reach")),  # type: ignore[arg-type,return-value]
         lambda _: answer(asked.get("key")),  # type: ignore[arg-type,return-value]
     )
     findings = doctor()
@@ -265,3 +257,40 @@ def test_a_key_to_seal_to_that_is_another_is_a_failure() -> None:
     failure = FixConfiguration(Message.ENCRYPTION_PIN, have="a", path="k", presented="b")
     assert report(key=failure)["join encryption key"].level is Level.FAIL
     assert report()["join encryption key"].level is Level.OK
+
+
+def told(**departures: object) -> Sight:
+    return sight(journal=JournalOf(pki.NODE, Told(**departures)))  # type: ignore[arg-type]
+
+
+def test_a_node_that_does_not_run_is_a_warning_and_its_old_session_says_nothing() -> None:
+    found = report(told(session="up", session_since=pki.NOW))
+    assert (found["node"].level, found["session"].level) == (Level.WARN, Level.NOT_APPLICABLE)
+    assert "start bcd node" in found["node"].way_back
+    assert report(sight())["node"].level is Level.OK
+
+
+def test_a_session_that_is_down_is_told_with_why_and_since_when() -> None:
+    found = report(told(running="bcd node (process 7)", session="down: connection refused", session_since=pki.NOW))
+    assert found["session"].level is Level.WARN
+    assert found["session"].message == "down: connection refused, since 2026-09-26T12:00:00Z"
+
+
+def test_a_renewal_that_failed_is_told_until_one_works() -> None:
+    found = report(told(failures=3, last_error="no answer", last_error_at=pki.NOW))["renewal"]
+    assert found.level is Level.WARN
+    assert found.message == "3 in a row failed, last at 2026-09-26T12:00:00Z: no answer"
+    assert found.way_back.endswith(JOIN_AGAIN)
+    assert report(told())["renewal"].level is Level.NOT_APPLICABLE
+
+
+def test_the_gateway_is_asked_as_the_join_port_is() -> None:
+    asked: list[str] = []
+
+    def reach(_: Config, address: Address) -> str | None:
+        asked.append(str(address))
+        return "gone" if str(address) == "cp:2" else None
+
+    found = {f.check: f.level for f in Doctor(CONFIG, sight, reach, lambda _: None)()}
+    assert asked == ["cp:1", "cp:2"]
+    assert (found["join port"], found["gateway"]) == (Level.OK, Level.WARN)
