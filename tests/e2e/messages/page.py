@@ -51,15 +51,16 @@ _DOCTOR = """## bcd doctor
 |---|---|
 """
 
-_FAILURES = """A failure that a command would end with stands in the report as its own message (above), cut where its way
-back begins: `config`, `join encryption key`, `data directory`, `identity`, `journal`, `join port` and `gateway` can show one.
+_FAILURES = """A failure that a command would end with stands in the report as its own message (above), cut where its
+way back begins: `config`, `join encryption key`, `data directory`, `identity`, `journal`, `join port` and `gateway` can
+show one.
 
 """
 
 _REFUSALS = """### Why a join was refused
 
-`bcd-controlplane refusals show ID` tells the operator; the node is told the id alone. Kept for 30 days, at most 60 an hour
-from one address and 600 an hour in all.
+`bcd-controlplane refusals show ID` tells the operator; the node is told the id alone. Kept for 30 days, at most 60 an
+hour from one address and 600 an hour in all.
 
 """
 
