@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.domain.trust import MAX_ROOTS
 from tests.fakes import commands
 from tests.fakes.commands import Ran
 from tests.fakes.controlplane.machine import Machine, Site
@@ -234,6 +235,38 @@ def approval_lapsed(scene: Scene) -> Ran:
     return run("approvals", "approve", asked, "--dir", str(where), prefix=("faketime", "+8 days"))
 
 
+def no_such_root(scene: Scene) -> Ran:
+    return run("trust", "remove-root", f"sha256:{'0' * 64}", "--dir", str(scene.served.directory))
+
+
+def no_such_approver(scene: Scene) -> Ran:
+    return run("trust", "remove-approver", "Nobody", "--dir", str(scene.served.directory))
+
+
+def public_key(scene: Scene, name: str) -> str:
+    file = scene.home / f"{name}.der"
+    file.write_bytes(Machine().spki)
+    return str(file)
+
+
+def approver_known(scene: Scene) -> Ran:
+    key = public_key(scene, "anne")
+    scene.served.admin("trust", "add-approver", "Anne", key)
+    return run("trust", "add-approver", "Anna", key, "--dir", str(scene.served.directory))
+
+
+def bundle_full(scene: Scene) -> Ran:
+    for number in range(MAX_ROOTS):
+        scene.served.admin("trust", "add-root", public_key(scene, f"root-{number}"))
+    return run("trust", "add-root", public_key(scene, "one-more"), "--dir", str(scene.served.directory))
+
+
+def not_a_public_key(scene: Scene) -> Ran:
+    """The mistake that is dangerous: the private half."""
+    private = str(scene.still / "issuing-ca.key")
+    return run("trust", "add-root", private, "--dir", str(scene.served.directory))
+
+
 def node_of_another_site(scene: Scene) -> Ran:
     Site(scene.served.config.parent).join(Machine(), scene.served.token("--node-id", "sited"))
     return run("token", "create", "--site", "barn", "--node-id", "sited", "--dir", str(scene.served.directory))
@@ -282,6 +315,11 @@ PROVOKED = {
     Message.NO_SUCH_APPROVAL: Provoked(2, no_such_approval),
     Message.ALREADY_DECIDED: Provoked(77, already_decided),
     Message.APPROVAL_LAPSED: Provoked(77, approval_lapsed),
+    Message.NO_SUCH_ROOT: Provoked(2, no_such_root),
+    Message.NO_SUCH_APPROVER: Provoked(2, no_such_approver),
+    Message.APPROVER_KNOWN: Provoked(77, approver_known),
+    Message.BUNDLE_FULL: Provoked(77, bundle_full),
+    Message.NOT_A_PUBLIC_KEY: Provoked(2, not_a_public_key),
     Message.NODE_OF_ANOTHER_SITE: Provoked(77, node_of_another_site),
     Message.INTERNAL: Provoked(70, internal),
 }
