@@ -63,9 +63,9 @@ class MemoryConnection:
     asked: list[RenewQuestion] = field(default_factory=list)
 
     def start(self, hello: Hello, deliver: Callable[[Heard], None]) -> None:
-        self.hello, self.deliver = hello, deliver
         if self.closed:
             return
+        self.hello, self.deliver = hello, deliver
         self.gateway.used.append(("hello", self.pair.leaf))
         self.gateway.on_hello(self)
 

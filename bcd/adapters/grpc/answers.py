@@ -10,6 +10,8 @@ from bcd.domain.model.joining import Failed, JoinDenied
 
 DOMAIN = "bc.identity"
 ACCESS_DENIED = "ACCESS_DENIED"
+CERTIFICATE_REVOKED = "CERTIFICATE_REVOKED"
+CERTIFICATE_RETIRED = "CERTIFICATE_RETIRED"
 REFUSAL_ID = "refusal-id"
 PUSHBACK = "grpc-retry-pushback-ms"
 _STATUS_DETAILS = "grpc-status-details-bin"

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import cast
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from bcd.adapters.grpc import pinned
+from bcd.adapters.grpc import answers, pinned
 from bcd.adapters.grpc.answers import cause, pushback_ms, reason
 from bcd.adapters.grpc.channel import CALL_TIMEOUT_S, OPTIONS
 from bcd.adapters.grpc.roots import Roots
@@ -34,8 +34,8 @@ from bcd.protocol.pb.bc.identity.v1 import gateway_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import gateway_pb2_grpc as services
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2
 
-CERTIFICATE_REVOKED = "CERTIFICATE_REVOKED"
-CERTIFICATE_RETIRED = "CERTIFICATE_RETIRED"
+# As much of a reason as a log line takes.
+_REASON = 200
 _NO = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
@@ -85,29 +85,41 @@ class GrpcConnection:
         self._roots.verified()
         if not reply.HasField("server_time"):
             return Ended(f"{self._target}: answered without its time")
-        server_time = reply.server_time.ToDatetime(tzinfo=UTC)
-        return Renewed(reply.issued.SerializeToString(deterministic=True), server_time)
+        try:
+            return Renewed(reply.issued.SerializeToString(deterministic=True), _time(reply.server_time))
+        except _NoTime:
+            return Ended(f"{self._target}: told a time that is none")
 
     def close(self) -> None:
         self._closed.set()
         self._channel.close()
 
     def _read(self, hello: Hello, deliver: Callable[[Heard], None]) -> None:
+        last: Ended | Revoked | Retired
         try:
-            for message in self._stub.Session(self._outgoing(hello)):
-                self._roots.verified()
-                heard = _heard(message)
-                if heard is not None and not self._closed.is_set():
-                    deliver(heard)
-                if isinstance(heard, Revoked):
-                    return
-            last: Ended | Revoked | Retired = Ended(f"{self._target}: the gateway ended the session")
+            if self._listen(hello, deliver):
+                return
+            last = Ended(f"{self._target}: the gateway ended the session")
         except grpc.RpcError as error:
             last = self._ended(error)
-        except ValueError:
-            last = Ended(f"{self._target}: the connection was closed")
+        except _NoTime:
+            last = Ended(f"{self._target}: told a time that is none")
+        except Exception as error:  # noqa: BLE001 - a session that nobody reads must not look like one that is up
+            # A closed channel is a ValueError, and nobody listens by then.
+            last = Ended(f"{self._target}: internal error ({type(error).__name__}: {error})")
         if not self._closed.is_set():
             deliver(last)
+
+    def _listen(self, hello: Hello, deliver: Callable[[Heard], None]) -> bool:
+        """Delivers what comes until the stream ends; whether the last word was delivered."""
+        for message in self._stub.Session(self._outgoing(hello)):
+            self._roots.verified()
+            heard = _heard(message)
+            if heard is not None and not self._closed.is_set():
+                deliver(heard)
+            if isinstance(heard, Revoked):
+                return True
+        return False
 
     def _outgoing(self, hello: Hello) -> Iterator[pb.NodeMessage]:
         yield pb.NodeMessage(
@@ -126,9 +138,9 @@ class GrpcConnection:
         code, details = call.code(), call.details() or ""
         trailing: dict[str, str | bytes] = dict(call.trailing_metadata() or ())
         match reason(trailing):
-            case "CERTIFICATE_REVOKED":
-                return Revoked(details or "revoked")
-            case "CERTIFICATE_RETIRED":
+            case answers.CERTIFICATE_REVOKED:
+                return Revoked(details[:_REASON] or "revoked")
+            case answers.CERTIFICATE_RETIRED:
                 return Retired()
         if "certificate" in details.lower():
             self._roots.did_not_verify()
@@ -142,18 +154,27 @@ class GrpcConnection:
         )
 
 
+class _NoTime(Exception):
+    """A timestamp outside of what a calendar has."""
+
+
+def _time(told: Timestamp) -> datetime:
+    try:
+        return told.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise _NoTime from None
+
+
 def _heard(message: pb.GatewayMessage) -> Heard | None:
     match message.WhichOneof("message"):
         case "welcome" if message.welcome.HasField("server_time"):
             welcome = message.welcome
             bundle = welcome.trust_bundle.SerializeToString(deterministic=True)
-            return Welcome(
-                welcome.server_time.ToDatetime(tzinfo=UTC), bundle if welcome.HasField("trust_bundle") else b""
-            )
+            return Welcome(_time(welcome.server_time), bundle if welcome.HasField("trust_bundle") else b"")
         case "revoked":
-            return Revoked(message.revoked.reason[:200])
+            return Revoked(message.revoked.reason[:_REASON])
         case "renew_now":
-            return RenewNow(message.renew_now.reason[:200])
+            return RenewNow(message.renew_now.reason[:_REASON])
         case "trust_bundle":
             return Bundle(message.trust_bundle.SerializeToString(deterministic=True))
     # A kind of message a later gateway has.

@@ -23,9 +23,6 @@ _HASHES = (32, 48)
 # gRPC gives up after 20 s (tried); our own word comes before.
 SIGN_WITHIN_S = 15.0
 
-# Known, pinned (pyproject.toml) and confined to this module; not a thing to tell an operator at every start.
-warnings.filterwarnings("ignore", category=experimental.ExperimentalApiWarning)
-
 Done = Callable[[bytes | Exception], None]
 
 
@@ -43,12 +40,16 @@ class Signer:
         if not root_pem:
             # Empty roots are the system's roots to gRPC.
             raise ValueError("no root certificate")
-        credentials: grpc.ChannelCredentials = experimental.ssl_channel_credentials_with_custom_signer(
-            private_key_sign_fn=self._sign, root_certificates=root_pem, certificate_chain=pem(self._pair.chain)
-        )
+        with warnings.catch_warnings():
+            # Known, pinned (pyproject.toml) and confined to this module; not a thing to tell an operator at every start.
+            warnings.simplefilter("ignore", experimental.ExperimentalApiWarning)
+            credentials: grpc.ChannelCredentials = experimental.ssl_channel_credentials_with_custom_signer(
+                private_key_sign_fn=self.sign, root_certificates=root_pem, certificate_chain=pem(self._pair.chain)
+            )
         return credentials
 
-    def _sign(self, message: bytes, algorithm: object, done: Done) -> Callable[[], None]:
+    def sign(self, message: bytes, algorithm: object, done: Done) -> Callable[[], None]:
+        """What gRPC calls: `done` is called once, from another thread; the answer is how gRPC gives up."""
         # On a thread of our own: a key that takes its time would hold up every other channel.
         once = _Once(done)
         threading.Thread(target=self._answer, args=(message, algorithm, once), name="bcd-sign", daemon=True).start()
@@ -73,11 +74,14 @@ class Signer:
             return
         half = ecdsa.HALF_BYTES
         self._signed()
-        once(encode_dss_signature(int.from_bytes(signature[:half]), int.from_bytes(signature[half:])))
+        signed = encode_dss_signature(int.from_bytes(signature[:half]), int.from_bytes(signature[half:]))
+        once(signed, lambda: self._told(""))
 
     def _fail(self, once: "_Once", why: str) -> None:
-        if once(RuntimeError(why)):
-            self.trouble = why
+        once(RuntimeError(why), lambda: self._told(why))
+
+    def _told(self, trouble: str) -> None:
+        self.trouble = trouble
 
 
 class _Once:
@@ -89,15 +93,17 @@ class _Once:
         self._over = False
         self._after: Callable[[], None] | None = None
 
-    def __call__(self, answer: bytes | Exception) -> bool:
+    def __call__(self, answer: bytes | Exception, before: Callable[[], None]) -> None:
+        """`before` is called only by the first, and before gRPC knows: it ends the call on another thread, and what
+        reports that must find the reason."""
         with self._lock:
             if self._over:
-                return False
+                return
             self._over = True
         if self._after is not None:
             self._after()
+        before()
         self._done(answer)
-        return True
 
     def then(self, after: Callable[[], None]) -> None:
         with self._lock:
