@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor
 
+from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
+from bcd.controlplane.app import admin_nodes, admin_trust, gateway, join, use
+from bcd.controlplane.domain import quota, settings
+from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
-from bcd.protocol.pb.bc.identity.v1 import join_pb2, statements_pb2
+from bcd.protocol.pb.bc.identity.v1 import gateway_pb2, join_pb2, statements_pb2
 from bcd.protocol.pki import certificates, csr, issued, join_response, renew_response, seal, statements, trust_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,6 +57,22 @@ def test_each_number_the_code_refuses_with_is_on_the_page(title: str, module: ob
     assert raised | {2, 3, 4} == set(numbered(section(title)))
 
 
+def test_the_gateways_checks_have_the_numbers_of_the_code() -> None:
+    comments = [line for line in code(gateway).splitlines() if line.strip().startswith("# ")]
+    named = [int(n) for line in comments for n in re.findall(r"# (\d+)\. ", line)]
+    assert numbered(section("Renew")) == named == list(range(1, 10))
+
+
+def test_the_states_of_a_certificate_are_on_the_page_and_no_other() -> None:
+    told = re.findall(r"^\| `(\w+)` \|", section("States of a certificate"), re.MULTILINE)
+    assert told == [state.value for state in CertificateState]
+
+
+def test_every_final_reason_is_on_the_page_and_no_other() -> None:
+    told = set(re.findall(r"reason `([A-Z_]+)`", PAGE))
+    assert told == set(re.findall(r'"([A-Z]+_[A-Z]+)"\)', code(status)))
+
+
 @pytest.mark.parametrize(
     ("title", "message"),
     [
@@ -76,6 +96,15 @@ def test_every_field_of_a_message_is_on_the_page(title: str, message: Descriptor
         ("Trust bundle", statements_pb2.TrustBundle.DESCRIPTOR),
         ("Trust bundle", statements_pb2.Approver.DESCRIPTOR),
         ("Checking a renew response", statements_pb2.RenewPop.DESCRIPTOR),
+        ("Checking a renew response", statements_pb2.RenewResponse.DESCRIPTOR),
+        ("Renew", gateway_pb2.RenewRequest.DESCRIPTOR),
+        ("Renew", gateway_pb2.RenewReply.DESCRIPTOR),
+        ("Session", gateway_pb2.NodeMessage.DESCRIPTOR),
+        ("Session", gateway_pb2.GatewayMessage.DESCRIPTOR),
+        ("Session", gateway_pb2.Hello.DESCRIPTOR),
+        ("Session", gateway_pb2.Welcome.DESCRIPTOR),
+        ("Session", gateway_pb2.RevocationNotice.DESCRIPTOR),
+        ("Session", gateway_pb2.RenewNow.DESCRIPTOR),
     ],
     ids=lambda x: getattr(x, "name", x),
 )
@@ -121,6 +150,20 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
         ("Trust bundle", f"at most {trust_bundle.MAX_ROOTS} keys"),
         ("What is final and what is retried", f"{backoff.JOIN_ATTEMPTS} failed attempts in a row"),
         ("What is final and what is retried", f"c = min({backoff.JOIN_CEILING_S:.0f}, 2ⁿ) s"),
+        ("Session", f"within {gateway_service.HELLO_WITHIN_S:.0f} s"),
+        ("Session", f"{sessions.QUIET_AFTER_S:.0f} s after the new one's Welcome"),
+        ("Renew", f"max({quota.RENEWALS}, {quota.RENEWALS} × {quota.WINDOW.total_seconds():.0f} s ÷ leaf lifetime)"),
+        ("Renew", "with 1 to 10 s" if gateway_service.PUSHBACK_MS == (1000, 10_000) else "another"),
+        ("States of a certificate", f"for less than {settings.RETIRED_GRACE.total_seconds() / 60:.0f} min"),
+        ("States of a certificate", f"(at least {settings.MIN_RETIRED_GRACE.total_seconds():.0f} s)"),
+        ("States of a certificate", f"text `{use.CLONE_SUSPECTED}`"),
+        ("States of a certificate", f"version rises by {admin_trust.MISSED_VERSIONS}"),
+        ("Session", f"`{admin_nodes.DELETED}`"),
+        ("Session", f"`{join.JOINED_AGAIN}`"),
+        (
+            "What is final and what is retried",
+            f"c = min({backoff.RENEW_CEILING_S:.0f}, {backoff.RENEW_FIRST_S:.0f}·2ⁿ⁻¹) s",
+        ),
         ("Signed statement", '"bc-statement-v1" ‖ 00 ‖ purpose ‖ 00 ‖ payload'),
         ("Signed statement", f"at most {statements.MAX_STATEMENT_BYTES >> 20} MiB"),
     ],
