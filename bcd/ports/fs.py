@@ -46,8 +46,8 @@ class Fs(Protocol):
         ...
 
     def hand_over(self, name: str) -> bool:
-        """`name` itself (a link, never what it names) belongs to the directory's intended owner; whether it did not
-        before. False when there is no `name`."""
+        """`name` itself (a link, never what it names; the directory for an empty name) belongs to the directory's
+        intended owner; whether it did not before. False when there is no `name`."""
         ...
 
     def lock(self, wait_s: float) -> AbstractContextManager[None]:

@@ -149,9 +149,15 @@ class LocalFs:
             self._sys.sync(directory)
 
     def hand_over(self, name: str) -> bool:
-        with self._opened(name) as directory:
+        with self._opened(*([name] if name else [])) as directory:
             if directory is None or self._owner is None:
                 return False
+            if not name:
+                if self._sys.stat_open(directory).st_uid == self._owner.uid:
+                    return False
+                self._sys.chown(directory, self._owner.uid, self._owner.gid)
+                self._sys.sync(directory)
+                return True
             entry = self._entry(directory, name)
             if entry is None or entry.uid == self._owner.uid:
                 return False

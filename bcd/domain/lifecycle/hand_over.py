@@ -6,7 +6,8 @@ from bcd.domain.model.datadir import IDENTITY, JOURNAL, JOURNAL_SIDE_FILES, KEY,
 from bcd.ports.events import Events
 from bcd.ports.fs import Fs
 
-HANDED_OVER = (IDENTITY, KEY, NEXT_KEY, JOURNAL, *JOURNAL_SIDE_FILES)
+# The directory itself is the empty name: who may not enter it can read none of its files.
+HANDED_OVER = ("", IDENTITY, KEY, NEXT_KEY, JOURNAL, *JOURNAL_SIDE_FILES)
 
 
 @dataclass(frozen=True)
@@ -19,4 +20,4 @@ class HandOver:
         (each change of an owner is logged). The caller holds the lock."""
         for name in HANDED_OVER:
             if self.fs.hand_over(name):
-                self.events.info("handed over to the node's user", file=name)
+                self.events.info("handed over to the node's user", file=name or "the data directory")

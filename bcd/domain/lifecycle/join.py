@@ -95,12 +95,18 @@ class Join:
             response = self._ask(pending, key)
             identity = Identity(response.leaf, response.chain, response.trust, response.server_time)
             self._store(identity, key, response.signed, found)
+            self._put_in_order()
             self.credential.spent()
             return Joined(identity, key.kind, already=False)
 
     def _already(self, identity: Identity, kind: KeyKind, wanted: Wanted) -> Joined:
         if wanted.node_id is not None and wanted.node_id != identity.node_id:
             raise Refused(Message.OTHER_NODE, node=identity.node_id, wanted=wanted.node_id)
+        self._put_in_order()
+        self.credential.spent()
+        return Joined(identity, kind, already=True)
+
+    def _put_in_order(self) -> None:
         try:
             self.hand_over()
             # Left by a cut between the last two lines of _store.
@@ -108,8 +114,6 @@ class Join:
         except TryLater as error:
             # A join unit runs at every boot, also from a read-only root: the identity is there and works.
             self.events.warning("joined, but the files could not be put in order", why=error.text)
-        self.credential.spent()
-        return Joined(identity, kind, already=True)
 
     def _resume(self, wanted: Wanted) -> PendingJoin | None:
         """The request an interrupted join left, if there is one: it goes on without a token."""

@@ -117,13 +117,13 @@ class Fault:
 def faults(directory: Directory, entries: tuple[Entry, ...], owner_uid: int) -> tuple[Fault, ...]:
     """What is wrong with modes and owners (decision 11); the directory's own fault has an empty name."""
     found = []
-    owners = {0, owner_uid}
     if directory.loose:
         found.append(Fault("", directory.mode, directory.uid, None))
-    if directory.uid not in owners:
+    if directory.uid != owner_uid:
         found.append(Fault("", directory.mode, directory.uid, owner_uid))
     for entry in entries:
-        if entry.name not in (IDENTITY, *SECRETS, JOURNAL):
+        # A link's own mode says nothing, and a chmod would follow it; that it is no file is told elsewhere.
+        if entry.name not in (IDENTITY, *SECRETS, JOURNAL) or not entry.regular:
             continue
         if entry.loose:
             found.append(Fault(entry.name, entry.mode, entry.uid, None))

@@ -210,7 +210,8 @@ class FsContract:
                 lambda name: fs.read(name, 1),
                 lambda name: fs.write(name, b""),
                 fs.remove,
-                fs.hand_over,
+                # An empty name is the directory, which is handed over as its files are.
+                lambda name: fs.hand_over(name or "."),
                 lambda name: fs.rename(name, "b"),
                 lambda name: fs.rename(KEY, name),
                 lambda name: fs.move_aside(name, "b"),

@@ -45,6 +45,20 @@ class Helped:
         return done.status, done.out, done.err
 
 
+def test_a_directory_that_is_roots_is_handed_over_with_its_files(helped: Helped) -> None:
+    """Decision 11: who may not enter it can read none of them. Made by hand, or by a restored backup."""
+    helped.data.mkdir(mode=0o700)
+    assert helped.join()[0] == 0
+    assert helped.data.stat().st_uid == NOBODY
+    assert helped.run("status", prefix=AS_NOBODY)[0] == 0
+    os.chown(helped.data, 0, 0)
+    status, _, err = helped.run("status")
+    assert status == 78
+    assert err == f"the data directory {helped.data} belongs to root, want nobody: chown nobody {helped.data}\n"
+    assert helped.run("join")[0] == 0
+    assert helped.data.stat().st_uid == NOBODY
+
+
 def test_the_files_belong_to_the_node_from_birth_and_the_record_to_root(helped: Helped, tmp_path: Path) -> None:
     """Specification, "What the join does", 5 and 7; decisions 2 and 12: owner set before the rename; the record before
     the identity."""
