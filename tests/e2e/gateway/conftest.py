@@ -31,6 +31,16 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     made.stop()
 
 
+@pytest.fixture(scope="module")
+def veteran(plane: Plane) -> Iterator[NodeProcess]:
+    """A node that is up before all tests of the module that need it, and renews while they run."""
+    machine = plane.machine()
+    assert machine.join(plane.token()).status == 0
+    node = NodeProcess(machine).start().up()
+    yield node
+    node.stop()
+
+
 @pytest.fixture
 def own_plane(tmp_path: Path) -> Iterator[Plane]:
     made = short_lived(tmp_path)
