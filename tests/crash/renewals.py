@@ -194,11 +194,11 @@ def act(what: Before, doing: Callable[[Life], None], disk: MemoryDisk, records: 
         disk.mark(text)
 
     life = life_on(what, disk, PATH, keys, sends)
-    leaves, begin = [_leaf(life)], len(disk.trace)
+    leaves, begin = [leaf_of(life)], len(disk.trace)
     doing(life)
     servers.append(what.plane.snapshot())
-    if _leaf(life) != leaves[0]:
-        leaves.append(_leaf(life))
+    if leaf_of(life) != leaves[0]:
+        leaves.append(leaf_of(life))
     return Run(what, disk, servers, leaves, keys, begin)
 
 
@@ -232,11 +232,12 @@ def judge(whole: Run, cut: int, disk: MemoryDisk, records: MemoryRecords, doing:
     return _restarted(whole, disk, records, doing)
 
 
-def judge_found(life: Life, leaves: Sequence[Leaf], before: Identity) -> None:
+def judge_found(life: Life, leaves: Sequence[Leaf] | None, before: Identity) -> None:
+    """`leaves`: those that may be found; None for any."""
     found = life.load.look()
     if not isinstance(found, Loaded):
         raise Lost(f"load says {type(found).__name__}")
-    if found.identity.leaf not in leaves:
+    if leaves is not None and found.identity.leaf not in leaves:
         raise Lost("the identity is one that the control plane holds for replaced")
     told = found.identity.trust
     assert before.trust is not None
@@ -245,22 +246,26 @@ def judge_found(life: Life, leaves: Sequence[Leaf], before: Identity) -> None:
 
 
 def _restarted(whole: Run, disk: MemoryDisk, records: MemoryRecords, doing: Callable[[Life], None]) -> Run:
-    what = whole.before
+    what, again = whole.before, []
+    life = life_on(what, disk, PATH, 0, lambda _: None)
+    judge_restart(life, what, lambda _: again.append(act(what, doing, disk, records, whole.keys + 1000)))
+    return again[0]
+
+
+def judge_restart(life: Life, what: Before, doing: Callable[[Life], None]) -> None:
+    """Restarts the node, long after; what it did is over then, and the clock is put back."""
     at, boottime_s = what.clock.now(), what.clock.boottime_s()
     what.clock.forward(LATER_S)
     try:
-        again = act(what, doing, disk, records, whole.keys + 1000)
-        life = life_on(what, disk, PATH, 0, lambda _: None)
+        doing(life)
         judge_end(life, what)
     except (Failure, AssertionError) as error:
         if isinstance(error, Lost):
             raise
         raise Lost(f"the restarted node: {error!r}") from None
     finally:
-        what.clock.set(at)
         what.clock.forward(boottime_s - what.clock.boottime_s())
         what.clock.set(at)
-    return again
 
 
 def judge_end(life: Life, what: Before) -> None:
@@ -275,7 +280,7 @@ def judge_end(life: Life, what: Before) -> None:
         raise Lost(f"the node was called a copy: {cloned}")
 
 
-def _leaf(life: Life) -> Leaf:
+def leaf_of(life: Life) -> Leaf:
     found = life.load.look()
     assert isinstance(found, Loaded), found
     return found.identity.leaf
