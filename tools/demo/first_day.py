@@ -49,7 +49,7 @@ class FirstDay(Story):
         self.spoil("token", lambda: (self.plane / "notes").write_text(self.token))
         check(made.status == 0 and made.out == self.token + "\n", "nothing but the token is printed")
         check(bool(re.fullmatch(r"bcjt_[a-z2-7]{10}_[A-Za-z0-9_-]{43}", self.token)), "it looks like a token")
-        secret = self.token.rsplit("_", 1)[1] if self.token.count("_") == 2 else self.token[16:]
+        secret = self.token.split("_", 2)[2]
         kept = [path for path in self.plane.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
         check(not kept, "its secret is in no file of the control plane: only a hash is kept")
 
