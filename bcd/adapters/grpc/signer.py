@@ -41,7 +41,7 @@ class Signer:
             # Empty roots are the system's roots to gRPC.
             raise ValueError("no root certificate")
         with warnings.catch_warnings():
-            # Known, pinned (pyproject.toml) and confined to this module; not a thing to tell an operator at every start.
+            # Known, pinned (pyproject.toml), confined to this module; nothing to tell an operator at every start.
             warnings.simplefilter("ignore", experimental.ExperimentalApiWarning)
             credentials: grpc.ChannelCredentials = experimental.ssl_channel_credentials_with_custom_signer(
                 private_key_sign_fn=self.sign, root_certificates=root_pem, certificate_chain=pem(self._pair.chain)

@@ -30,6 +30,8 @@ class Systemd:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                # A supervisor that does not read must not hold up what it watches.
+                sock.setblocking(False)
                 sock.sendto("\n".join(lines).encode(), self._address)
         except OSError:
             return

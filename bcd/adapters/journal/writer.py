@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS signatures (kid TEXT PRIMARY KEY, count INTEGER NOT N
 """
 # Attempts kept: a year of renewals at two a day, and a bad night.
 _KEEP_RENEWALS = 1000
+CLOSE_WITHIN_S = 0.5
 
 
 class SecondNode(Exception):
@@ -52,6 +53,7 @@ class SqliteNodeJournal:
         self._server_time = server_time
         self._events = events
         self._told_trouble = False
+        self._closed = False
         self._lock = threading.Lock()
 
     @property
@@ -95,8 +97,18 @@ class SqliteNodeJournal:
         )
 
     def close(self) -> None:
-        self._found.connection.close()
-        os.close(self._found.descriptor)
+        # A write under way is waited for, but not for long: it may be one that a disk holds up, and SIGTERM does not
+        # wait. The process' end closes what is left open then.
+        if not self._lock.acquire(timeout=CLOSE_WITHIN_S):
+            self._closed = True
+            return
+        try:
+            if not self._closed:
+                self._closed = True
+                self._found.connection.close()
+                os.close(self._found.descriptor)
+        finally:
+            self._lock.release()
 
     def _write(self, statement: str, *values: str | int | None) -> None:
         self._transact(lambda connection: connection.execute(statement, values))
@@ -104,8 +116,12 @@ class SqliteNodeJournal:
     def _transact(self, work: Callable[[sqlite3.Connection], object]) -> None:
         try:
             # The node decides on one thread and writes on another; each has something to record.
-            with self._lock, self._found.connection as connection:
-                work(connection)
+            with self._lock:
+                if self._closed:
+                    # A renewal that ends after its node did.
+                    return
+                with self._found.connection as connection:
+                    work(connection)
             self._told_trouble = False
         except sqlite3.Error as error:
             if not self._told_trouble:
