@@ -47,11 +47,19 @@ export class Authority {
   /** How long a leaf lives; a test of renewal makes it short. */
   lifetimeMs = HOUR_MS;
   private serial = 0x1000;
+  private readonly begun = Date.now();
   private readonly caName = make.caName("typescript node CA");
-  readonly caDer = make.makeCertificate({
-    subject: this.caName, issuer: make.caName("typescript root"), spki: this.ca.spki, signer: newKey(),
-    notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + 48 * HOUR_MS), extensions: make.caExtensions(),
-  });
+  private readonly root = newKey();
+  /** Where a chain that a node presents to the gateway ends; no chain on the wire holds it. */
+  readonly rootDer = this.authorityCertificate("typescript node root", "typescript node root", this.root.spki);
+  readonly caDer = this.authorityCertificate("typescript node CA", "typescript node root", this.ca.spki);
+
+  private authorityCertificate(subject: string, issuer: string, spki: Uint8Array): Uint8Array {
+    return make.makeCertificate({
+      subject: make.caName(subject), issuer: make.caName(issuer), spki, signer: this.root,
+      notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + 48 * HOUR_MS), extensions: make.caExtensions(),
+    });
+  }
 
   issue(spki: Uint8Array, id: SpiffeId, role: Role, parts: Partial<make.CertificateParts> = {}): Uint8Array {
     this.serial += 1;
@@ -62,8 +70,10 @@ export class Authority {
     });
   }
 
-  bundle(trustDomain = this.trustDomain): SignedStatement {
-    const bundle = create(TrustBundleSchema, { trustDomain, version: this.bundleVersion, issuedAt: timestampFromMs(Date.now()) });
+  /** An equal version is equal bytes, so issued_at stays what it was. */
+  bundle(): SignedStatement {
+    const issuedAt = timestampFromMs(this.begun);
+    const bundle = create(TrustBundleSchema, { trustDomain: this.trustDomain, version: this.bundleVersion, issuedAt });
     return signMessage("trust-bundle", TrustBundleSchema, bundle, this.signing);
   }
 

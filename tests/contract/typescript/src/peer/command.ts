@@ -7,6 +7,9 @@ export interface Ended {
   readonly stderr: string;
 }
 
+/** A process that does not say what it is waited for is killed, and the wait ends with what it did say. */
+const PATIENCE_MS = 30_000;
+
 export class Running {
   stdout = "";
   stderr = "";
@@ -36,6 +39,15 @@ export class Running {
 
   /** Waits until what the process said matches; an end before that is an error that shows all of it. */
   async says(pattern: RegExp): Promise<RegExpExecArray> {
+    const patience = setTimeout(() => this.process.kill("SIGKILL"), PATIENCE_MS);
+    try {
+      return await this.match(pattern);
+    } finally {
+      clearTimeout(patience);
+    }
+  }
+
+  private async match(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const match = pattern.exec(`${this.stdout}\n${this.stderr}`);
       if (match !== null) return match;

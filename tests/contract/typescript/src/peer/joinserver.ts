@@ -4,18 +4,11 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Metadata, Server, ServerCredentials, status, type handleUnaryCall } from "@grpc/grpc-js";
 import { JoinReplySchema, JoinService, type JoinReply, type JoinRequest } from "../pb/bc/identity/v1/join_pb.js";
 import type { SignedStatement } from "../pb/bc/identity/v1/statements_pb.js";
-import { makeStatusDetails } from "../pki/refusal.js";
 import type { Authority } from "./authority.js";
 import { definition } from "./rpc.js";
+import { answering, Status, withReason } from "./status.js";
 
 const MAX_MESSAGE = 1 << 20;
-
-/** An answer that is a status: the refusal, or anything else that a peer may say. */
-export class Status extends Error {
-  constructor(readonly code: status, readonly text: string, readonly metadata = new Metadata()) {
-    super(text);
-  }
-}
 
 export interface Refusal extends Status {
   readonly refusalId: string;
@@ -25,9 +18,7 @@ export function refusal(): Refusal {
   const refusalId = randomBytes(16).toString("hex");
   const metadata = new Metadata();
   metadata.set("refusal-id", refusalId);
-  const info = { reason: "ACCESS_DENIED", domain: "bc.identity" };
-  metadata.set("grpc-status-details-bin", Buffer.from(makeStatusDetails(info)));
-  return Object.assign(new Status(status.PERMISSION_DENIED, "Join refused", metadata), { refusalId });
+  return Object.assign(withReason(status.PERMISSION_DENIED, "Join refused", "ACCESS_DENIED", metadata), { refusalId });
 }
 
 /** "Waits exactly N ms": a status of any code with the trailer. */
@@ -53,13 +44,7 @@ export class JoinServer {
   private constructor(private readonly answer: Answer) {
     const join: handleUnaryCall<JoinRequest, JoinReply> = (call, reply) => {
       this.requests.push(call.request);
-      this.answer(call.request).then(
-        (message) => reply(null, message),
-        (error: unknown) => {
-          if (error instanceof Status) reply({ code: error.code, details: error.text, metadata: error.metadata });
-          else reply({ code: status.INTERNAL, details: String(error) });
-        },
-      );
+      answering(this.answer(call.request), reply);
     };
     this.server.addService({ join: definition(JoinService.method.join) }, { join });
   }

@@ -52,11 +52,16 @@ function errorInfos(details: Uint8Array): ErrorInfo[] {
   return found;
 }
 
-/** Whether a node that gets these details is refused for good. Details that cannot be read are none. */
-export function isFinal(details: Uint8Array): boolean {
+/** The reason of this protocol's domain. Details that cannot be read hold none. */
+export function reasonOf(details: Uint8Array): string | undefined {
   try {
-    return errorInfos(details).some((one) => one.domain === "bc.identity" && one.reason === "ACCESS_DENIED");
+    return errorInfos(details).find((one) => one.domain === "bc.identity")?.reason;
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Whether a node that gets these details in answer to Join is refused for good. */
+export function isFinal(details: Uint8Array): boolean {
+  return reasonOf(details) === "ACCESS_DENIED";
 }
