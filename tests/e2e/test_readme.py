@@ -58,7 +58,16 @@ def test_the_machine_joins_once_and_comes_back_as_the_same_node_after_a_reset(by
     first, second = (line.split()[2] for line in lines_of(out, "joined as "))
     (already,) = (line.split()[3] for line in lines_of(out, "already joined as "))
     assert first == second == already
-    assert any(first in line for line in out.splitlines()[-3:])
+
+
+def test_the_node_renews_when_it_is_asked_to_and_ends_when_it_is_revoked(by_hand: tuple[int, str, str]) -> None:
+    _, out, err = by_hand
+    assert any(line.endswith(" fakehw") and " up " in line for line in out.splitlines())
+    assert lines_of(out, "1 asked to renew: 1 by their session now")
+    assert [line.endswith("; the machine must join again") for line in lines_of(out, "node n-")] == [True]
+    assert err.splitlines().count("agent: this node's certificate was revoked") == 1
+    # The node that was revoked, and the one after the reset, which is ended and not revoked.
+    assert err.count(" info identity loaded ") == 2
 
 
 def test_the_dry_run_of_a_reset_shows_the_files_and_the_reset_moves_them(by_hand: tuple[int, str, str]) -> None:
