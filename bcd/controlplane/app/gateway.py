@@ -99,11 +99,6 @@ class Gateway:
         """`work` in one transaction. Once that is durable its effects are carried out, then the answer is there,
         whether or not anybody still waits for it."""
         effects: list[Effect] = []
-
-        def changed(records: Records) -> T:
-            effects.clear()
-            return work(records, effects.append)
-
         answer: Future[T] = Future()
 
         def after(done: Future[T]) -> None:
@@ -115,7 +110,7 @@ class Gateway:
                 effect()
             answer.set_result(done.result())
 
-        self.store.change(changed).add_done_callback(after)
+        self.store.change(lambda records: work(records, effects.append)).add_done_callback(after)
         return answer
 
     def _call(self, records: Records, presented: Presented, after: After) -> Call:

@@ -62,7 +62,6 @@ class Join:
 
         def decide(records: Records) -> tuple[JoinAnswer, Note]:
             now = self.clock.now()
-            revoked.clear()
             try:
                 decision = admit(records, asked, now)
             except No as no:

@@ -11,14 +11,15 @@ import pytest
 
 from bcd.controlplane.app.gateway import WOULD_END_SOONER
 from bcd.controlplane.domain.gateway import Declined, Full, Malformed, NotNow, Presented, Renewed, RenewRequest
-from bcd.controlplane.domain.quota import quota
+from bcd.controlplane.domain.quota import quota, wait_for_quota
 from bcd.controlplane.ports.store import StoreUnavailable
 from bcd.domain.model.pins import Pin
 from bcd.protocol.pki import ecdsa, statements
 from bcd.protocol.pki.statements import Purpose
-from tests.fakes.controlplane.control_plane import MemoryControlPlane, present
+from tests.fakes.controlplane.control_plane import GREETING, MemoryControlPlane, present
 from tests.fakes.controlplane.machine import Machine, new_key
 from tests.fakes.controlplane.member import Asked, Member
+from tests.fakes.controlplane.rows import certificate as row
 
 
 @pytest.fixture
@@ -245,6 +246,36 @@ def test_the_seventh_waits_for_the_first_to_be_an_hour_old(plane: MemoryControlP
     plane.clock.pass_(seconds=1)
     member.renewed()
     assert isinstance(member.send(member.ask()), Full)
+
+
+def test_a_quota_that_became_smaller_waits_for_as_many_as_are_too_many(plane: MemoryControlPlane) -> None:
+    """`leaf_lifetime` was raised: there may be more renewals in the hour than are allowed now."""
+    now = plane.clock.now()
+    records = plane.snapshot()
+    for number in range(10):
+        issued = now - timedelta(minutes=50 - number)
+        records.certificates.put(row(f"{number:032x}", issued=issued, parent="0a" * 16))
+    wait = wait_for_quota(records, row().node_id, timedelta(hours=24), now)
+    assert wait == timedelta(minutes=14)
+    ahead = wait_for_quota(records, row().node_id, timedelta(hours=24), now - timedelta(days=1))
+    assert ahead == timedelta(hours=1)
+
+
+def test_answers_are_kept_until_their_leaf_ends(plane: MemoryControlPlane, member: Member) -> None:
+    for _ in range(5):
+        member = member.renewed()
+        plane.clock.pass_(hours=14)
+    assert len(plane.snapshot().answers.rows) == 2
+
+
+def test_a_renewal_shows_that_the_node_is_there(plane: MemoryControlPlane, member: Member) -> None:
+    member.renewed()
+    (node,) = plane.nodes()
+    assert node.last_seen == plane.clock.now()
+    plane.clock.pass_(minutes=1)
+    plane.hello(member.leaf, greeting=replace(GREETING, daemon_version="0.2.0"))
+    (node,) = plane.nodes()
+    assert (node.last_seen, node.daemon_version) == (plane.clock.now(), "0.2.0")
 
 
 def test_a_quota_is_each_nodes_own(plane: MemoryControlPlane, member: Member) -> None:
