@@ -23,7 +23,7 @@ export class Plane {
   static async start(folder: string, trustDomain: string, ...more: string[]): Promise<Plane> {
     const dir = join(folder, "plane");
     await runOk("bcd-controlplane", ["init", "--dir", dir, "--trust-domain", trustDomain, "--host", "127.0.0.1", ...more]);
-    const server = start("bcd-controlplane", ["serve", "--dir", dir, "--join", "127.0.0.1:0"]);
+    const server = start("bcd-controlplane", ["serve", "--dir", dir, "--join", "127.0.0.1:0", "--gateway", "127.0.0.1:0"]);
     await server.says(/^ready\b/m);
     while (!existsSync(join(dir, "endpoints.json"))) await wait(20);
     return new Plane(dir, server);
