@@ -1,25 +1,17 @@
 import { status } from "@grpc/grpc-js";
-import { toBinary } from "@bufbuild/protobuf";
-import { SignedStatementSchema, type SignedStatement } from "../pb/bc/identity/v1/statements_pb.js";
+import type { SignedStatement } from "../pb/bc/identity/v1/statements_pb.js";
 import type { RenewRequest } from "../pb/bc/identity/v1/gateway_pb.js";
-import { equal } from "../pki/bytes.js";
-import { readRequest } from "../pki/csr.js";
 import { validity } from "../pki/make.js";
 import type { Leaf } from "../pki/leaf.js";
-import { openRenewPop } from "../pki/renewpop.js";
 import { Refused } from "../pki/refused.js";
+import { readRenewRequest } from "../pki/rows.js";
 import type { Authority } from "./authority.js";
 import { Status } from "./status.js";
 
 /** The gateway's checks 1 to 3 of a RenewRequest. */
 export function checkRenewRequest(request: RenewRequest, leaf: Leaf): Uint8Array {
-  const [first] = request.chain;
-  if (first === undefined || !equal(first, leaf.der)) throw new Status(status.INVALID_ARGUMENT, "not the leaf of this connection");
   try {
-    const { spki } = readRequest(request.csr);
-    const pop = request.renewPop === undefined ? new Uint8Array() : toBinary(SignedStatementSchema, request.renewPop);
-    openRenewPop(pop, request.csr, leaf);
-    return spki;
+    return readRenewRequest(request, leaf).spki;
   } catch (error) {
     if (error instanceof Refused) throw new Status(status.INVALID_ARGUMENT, error.message);
     throw error;

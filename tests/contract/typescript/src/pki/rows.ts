@@ -1,8 +1,14 @@
 import type { JoinReply, JoinRequest, Claims } from "../pb/bc/identity/v1/join_pb.js";
+import { toBinary } from "@bufbuild/protobuf";
+import type { RenewRequest } from "../pb/bc/identity/v1/gateway_pb.js";
+import { SignedStatementSchema } from "../pb/bc/identity/v1/statements_pb.js";
+import { equal } from "./bytes.js";
 import { readRequest } from "./csr.js";
 import type { PublicKey } from "./keys.js";
+import type { Leaf } from "./leaf.js";
 import { isId, isRole } from "./names.js";
 import { Refused, require, under } from "./refused.js";
+import { openRenewPop } from "./renewpop.js";
 
 const MAX_TEXT = 256;
 const MAX_LIST = 64;
@@ -65,4 +71,15 @@ export function readJoinReply(reply: JoinReply): ReplyAnswer {
     case undefined:
       throw new Refused("JoinReply", "neither issued nor pending: no answer");
   }
+}
+
+/** What the gateway checks of a RenewRequest before it looks at the certificate's state: its numbers 1 to 3. */
+export function readRenewRequest(request: RenewRequest, connectionLeaf: Leaf): PublicKey {
+  const [first] = request.chain;
+  require(first !== undefined && equal(first, connectionLeaf.der), 1, "chain does not begin with the leaf of the connection");
+  const key = under(2, () => readRequest(request.csr));
+  const pop = request.renewPop;
+  require(pop !== undefined, 3, "no renew_pop");
+  under(3, () => openRenewPop(toBinary(SignedStatementSchema, pop), request.csr, connectionLeaf));
+  return key;
 }
