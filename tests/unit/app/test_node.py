@@ -118,6 +118,15 @@ def test_a_gateway_that_hangs_up_after_its_welcome_is_not_met_every_other_second
     assert len(world.gateway.connections) < 20
 
 
+def test_a_gateway_that_ends_sessions_and_asks_not_to_be_called_is_left_alone_for_ten_minutes() -> None:
+    world = World()
+    world.at(HOUR_S, lambda: world.gateway.say(Ended("draining", never=True)))
+    world.at(HOUR_S + 299, lambda: world.gateway.sessions and pytest.fail("too early"))
+    world.at(HOUR_S + 601, lambda: world.gateway.session)
+    world.run(HOUR_S + 602)
+    assert len(world.used("hello")) == 2
+
+
 def test_a_new_bundle_is_stored_when_it_comes() -> None:
     world = World()
     newer = pki.trust_bundle(version=9).SerializeToString(deterministic=True)

@@ -169,6 +169,19 @@ def test_the_disk_is_looked_at_every_half_minute() -> None:
     assert Todo.LOOK_AT_DISK in node().todo(*after(30))
 
 
+def test_it_wakes_for_each_thing_when_that_is_due() -> None:
+    """Seconds from pki.NOW. The end of the leaf is 86,100 s away, and everything else is settled."""
+    settled = node(renewing=True, looked_s=T0 + 86_095)
+    assert settled.wait_s(*after(86_095)) == pytest.approx(5)
+    told = replace(settled, told_expired_s=T0 + 85_505)
+    assert told.wait_s(*after(86_095)) == pytest.approx(10)
+    due_s = (renew_at(HELD) - pki.NOW).total_seconds()
+    assert node(looked_s=T0 + due_s - 4).wait_s(*after(due_s - 4)) == pytest.approx(4)
+    assert node(Link(earliest_s=T0 + 3)).wait_s(*after(0)) == pytest.approx(3)
+    assert node(Link()).dialling(T0 - 28).wait_s(*after(0)) == pytest.approx(2)
+    assert node().wait_s(*after(12)) == pytest.approx(18)
+
+
 @dataclass
 class Machine:
     """A node that starts what is due and to which anything happens."""
