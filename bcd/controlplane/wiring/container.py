@@ -15,6 +15,7 @@ from bcd.controlplane.app.alarms import Alarms
 from bcd.controlplane.app.gateway import Gateway
 from bcd.controlplane.app.join import Join
 from bcd.controlplane.app.refuse import Refuse
+from bcd.controlplane.app.renew import RenewCertificate
 from bcd.controlplane.app.use import UseCertificate
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.ports.clock import WallClock
@@ -64,14 +65,10 @@ class Container(containers.DeclarativeContainer):
     )
     gateways: providers.Provider[Gateways] = providers.Singleton(
         Gateway,
-        settings=settings,
         store=store,
         clock=clock,
-        random=random,
-        issuer=issuer,
-        statements=statements,
         use=use,
-        log=log,
+        renewal=providers.Singleton(RenewCertificate, settings, random, issuer, statements, use, log),
     )
     admin: providers.Provider[Admin] = providers.Singleton(
         Admin, settings, store, clock, random, sessions, statements.provider

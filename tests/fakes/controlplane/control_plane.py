@@ -18,6 +18,7 @@ from bcd.controlplane.app.gateway import Gateway
 from bcd.controlplane.app.initialize import first_records
 from bcd.controlplane.app.join import Join
 from bcd.controlplane.app.refuse import Refuse
+from bcd.controlplane.app.renew import RenewCertificate
 from bcd.controlplane.app.use import UseCertificate
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.gateway import Greeting, HelloAnswer, Presented, RenewAnswer, RenewRequest
@@ -135,16 +136,9 @@ class MemoryControlPlane:
             news=self.news,
             log=self.log,
         )
-        self.gateway = Gateway(
-            settings=self.settings,
-            store=self.store,
-            clock=self.clock,
-            random=random,
-            issuer=IssuingCa(self.issuing),
-            statements=statements,
-            use=UseCertificate(self.settings, self.news, self.log, Alarms(self.log)),
-            log=self.log,
-        )
+        use = UseCertificate(self.settings, self.news, self.log, Alarms(self.log))
+        renewal = RenewCertificate(self.settings, random, IssuingCa(self.issuing), statements, use, self.log)
+        self.gateway = Gateway(self.store, self.clock, use, renewal)
         self.admin = Admin(self.settings, self.store, self.clock, random, self.news, lambda: statements)
         first_records(self.store, statements, self.settings, now)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bcd.controlplane.app.gateway import WOULD_END_SOONER
+from bcd.controlplane.app.renew import WOULD_END_SOONER
 from bcd.controlplane.domain.gateway import Declined, Full, Malformed, NotNow, Presented, Renewed, RenewRequest
 from bcd.controlplane.domain.quota import quota, wait_for_quota
 from bcd.controlplane.ports.store import StoreUnavailable

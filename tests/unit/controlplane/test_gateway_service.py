@@ -258,6 +258,23 @@ def test_news_reach_a_live_session(plane: MemoryControlPlane, member: Member) ->
     run(scene, test)
 
 
+def test_a_bundle_that_a_session_has_is_not_said_again(plane: MemoryControlPlane, member: Member) -> None:
+    """A change that was told while Hello was decided is in Welcome already."""
+    scene = Scene(plane)
+    plane.admin(admin.AddRoot(member.parsed.spki.hex()))
+    (item,) = plane.news.told
+
+    async def test() -> None:
+        context, task = await welcomed(scene, member)
+        scene.sessions.tell(item)
+        plane.renew_now(member.node, "the next")
+        assert (await context.hear())[0] == "renew_now"
+        context.half_close()
+        assert await task == ()
+
+    run(scene, test)
+
+
 def test_a_clone_ends_the_session_of_the_other(plane: MemoryControlPlane, member: Member) -> None:
     scene = Scene(plane)
     thief = member.thief()

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
-from bcd.controlplane.app import admin_nodes, admin_trust, gateway, join, use
+from bcd.controlplane.app import admin_nodes, admin_trust, join, renew, use
 from bcd.controlplane.domain import quota, settings
 from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
@@ -58,7 +58,7 @@ def test_each_number_the_code_refuses_with_is_on_the_page(title: str, module: ob
 
 
 def test_the_gateways_checks_have_the_numbers_of_the_code() -> None:
-    comments = [line for line in code(gateway).splitlines() if line.strip().startswith("# ")]
+    comments = [line for line in code(renew).splitlines() if line.strip().startswith("# ")]
     named = [int(n) for line in comments for n in re.findall(r"# (\d+)\. ", line)]
     assert numbered(section("Renew")) == named == list(range(1, 10))
 
