@@ -208,20 +208,36 @@ def test_the_old_session_stays_up_until_the_new_one_is_welcome_and_nothing_is_se
 
 def test_a_dial_with_the_old_pair_that_is_still_under_way_is_dropped_before_the_new_pair_is_used() -> None:
     world = World()
-    world.at(RENEWS_S - 60, lambda: world.gateway.say(Ended("bye")))
-    world.at(RENEWS_S - 60, lambda: setattr(world.gateway, "on_hello", lambda connection: None))
+    world.held_up.add("renewal")
+    late: list[bool] = []
 
     def only_new(connection: MemoryConnection) -> None:
         if connection.pair.leaf != world.first:
-            old = [one for one in world.gateway.connections if one.pair.leaf == world.first]
-            assert all(one.closed for one in old)
+            late.extend(one.closed for one in world.gateway.connections if one.pair.leaf == world.first)
             world.gateway.welcome(connection)
 
-    world.at(RENEWS_S - 55, lambda: setattr(world.gateway, "on_hello", only_new))
-    world.run(RENEWS_S + 2 * HOUR_S)
-    assert world.gateway.used[-1] == ("hello", world.leaf)
-    assert world.leaf != world.first
-    assert [one for one in world.gateway.connections if not one.closed] == []
+    world.at(60, lambda: world.gateway.say(RenewNow("now")))
+    world.at(70, lambda: setattr(world.gateway, "on_hello", only_new))
+    world.at(70, lambda: world.gateway.say(Ended("bye")))
+    # The dial after that hangs after its Hello, while the renewal, on a connection of its own, works.
+    world.at(80, world.release)
+    world.run(90)
+    assert world.used("hello") == [world.first, world.first, world.leaf]
+    assert late == [True, True, True]
+
+
+def test_a_renewal_is_never_asked_for_on_a_session_with_the_pair_before() -> None:
+    world = World()
+
+    def only_old(pair: Pair) -> Ended | None:
+        return None if pair.leaf == world.first else REFUSED
+
+    world.at(59, lambda: setattr(world.gateway, "connects", only_old))
+    world.at(60, lambda: world.gateway.say(RenewNow("now")))
+    world.at(700, lambda: world.gateway.say(RenewNow("again")))
+    world.run(710)
+    assert world.used("renew") == [world.first]
+    assert world.told("renewal failed")[0]["why"] == "connection refused"
 
 
 def test_dials_that_queue_up_behind_one_that_hangs_say_one_hello_between_them() -> None:
@@ -231,7 +247,7 @@ def test_dials_that_queue_up_behind_one_that_hangs_say_one_hello_between_them() 
     world.at(HOUR_S, world.release)
     world.run(HOUR_S + 60)
     assert len(world.used("hello")) <= 1
-    assert len([one for one in world.gateway.connections if one.hello]) <= 1
+    assert len(world.gateway.connections) <= 2
 
 
 def test_the_old_key_is_released_five_minutes_after_a_renewal() -> None:
@@ -590,7 +606,7 @@ def test_a_stop_is_heard_within_a_second_while_real_threads_hang() -> None:
     def hang(pair: Pair) -> Ended | None:
         dialling.set()
         let_go.wait(60)
-        return REFUSED
+        return None
 
     world.gateway.connects = hang
     stopped: list[float] = []
@@ -609,6 +625,13 @@ def test_a_stop_is_heard_within_a_second_while_real_threads_hang() -> None:
         let_go.set()
         thread.join()
     assert world.supervisor.lines[-1] == "STOPPING=1"
+    # What came of the dial after that is closed, and says nothing to anybody.
+    for one in threading.enumerate():
+        if one.name.startswith("bcd-"):
+            one.join(10)
+    (connection,) = world.gateway.connections
+    assert connection.closed
+    assert world.gateway.used == []
 
 
 def test_a_stop_is_heard_while_another_process_has_the_directory() -> None:
