@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId
 from bcd.controlplane.domain.refusals import Reason
-from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims
+from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims, is_gpu_uuid, is_mac
 from bcd.domain.model.pending import SealedToken
 
 JOIN_TOKEN = "join-token"  # noqa: S105
@@ -78,6 +78,8 @@ def check_bounds(request: JoinRequest) -> None:
         _printable(request.sealed.kid, MAX_KID) and len(request.sealed.sealed) <= MAX_SEALED_BYTES
     ):
         raise No(Reason.REQUEST_MALFORMED, "the sealed token is larger than one can be")
+    if request.attestor == JOIN_TOKEN and request.wanted_node_id:
+        raise No(Reason.REQUEST_MALFORMED, f"a node id with the attestor {JOIN_TOKEN}")
     if not claims_in_bounds(request.claims):
         raise No(Reason.CLAIMS_MALFORMED)
 
@@ -92,8 +94,10 @@ def claims_in_bounds(claims: Claims) -> bool:
         claims.hostname,
         claims.boot_id,
     )
-    return all(len(kind) <= MAX_CLAIMS_OF_A_KIND for kind in many) and all(
-        _printable(text, MAX_CLAIM) for text in (*single, *claims.macs, *claims.gpu_uuids)
+    return all(len(kind) <= MAX_CLAIMS_OF_A_KIND and list(kind) == sorted(set(kind)) for kind in many) and (
+        all(map(is_mac, claims.macs))
+        and all(map(is_gpu_uuid, claims.gpu_uuids))
+        and all(_printable(text, MAX_CLAIM) for text in single)
     )
 
 

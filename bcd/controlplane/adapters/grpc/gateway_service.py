@@ -13,7 +13,7 @@ from bcd.controlplane.adapters.grpc.messages import MalformedMessage
 from bcd.controlplane.adapters.grpc.peers import Context, NotANode, presented
 from bcd.controlplane.adapters.grpc.sessions import End, Session, Sessions
 from bcd.controlplane.adapters.grpc.status import Status
-from bcd.controlplane.domain.gateway import Malformed, No, OutOfDate, Presented, Renewed, Welcomed
+from bcd.controlplane.domain.gateway import Malformed, No, NotNow, OutOfDate, Presented, Renewed, Welcomed
 from bcd.controlplane.domain.news import BundleChanged, NodeRevoked, RenewalDue
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.gateways import Gateways
@@ -123,8 +123,10 @@ class GatewayService:
             self._under_way -= 1
         if not isinstance(answer, No):
             return answer
-        self._log.warning("a node was refused", node=peer.node_id, serial=peer.serial, source=peer.source, why=answer)
-        return status.of(answer)
+        refused = status.of(answer)
+        why = answer.why if isinstance(answer, NotNow) else refused.text
+        self._log.warning("a node was refused", node=peer.node_id, serial=peer.serial, source=peer.source, why=why)
+        return refused
 
     async def _up(self, context: Context, session: Session, peer: Presented, answer: Welcomed) -> Status | None:
         self._sessions.welcome(session)
