@@ -8,6 +8,9 @@ import { status } from "@grpc/grpc-js";
 import type { RenewRequest } from "../src/pb/bc/identity/v1/gateway_pb.js";
 import { SignedStatementSchema } from "../src/pb/bc/identity/v1/statements_pb.js";
 import { statementBytes } from "../src/fixtures/world.js";
+import { Authority } from "../src/peer/authority.js";
+import { connects, findServingCa, handshake } from "../src/peer/channel.js";
+import { pem, pkcs8 } from "../src/peer/pem.js";
 import { GatewayClient, type End, type Held, type NodeSession, type RenewOutcome } from "../src/peer/gatewayclient.js";
 import { JoinClient } from "../src/peer/joinclient.js";
 import { Plane, type NodeFiles } from "../src/peer/plane.js";
@@ -168,6 +171,40 @@ test("a void leaf that is used means a clone: every certificate of the node is r
   const notice = await session.next();
   assert.ok(notice.case === "revoked");
   assert.match(notice.value.reason, /clone-suspected/);
+});
+
+test("six distinct renewals an hour, and RESOURCE_EXHAUSTED with a pushback after them", async () => {
+  const node = await joined();
+  const first = node.request();
+  granted(node, first, await node.renew(first));
+  for (let n = 2; n <= 6; n += 1) {
+    const request = node.request();
+    granted(node, request, await node.renew(request));
+  }
+  const end = refused(await node.renew(node.request()));
+  assert.equal(end.code, status.RESOURCE_EXHAUSTED);
+  const pushbackMs = end.pushbackMs ?? 0;
+  assert.ok(pushbackMs > 3_500_000 && pushbackMs <= 3_600_000, `${pushbackMs} ms`);
+  granted(node, first, await node.renew(first));
+});
+
+test("nobody gets as far as a message without a leaf under the node root CA", async () => {
+  const node = await joined();
+  const port = Number(files.values.get("gateway")?.split(":").at(-1));
+  const [leaf = ""] = node.held.chain.map((one) => pem("CERTIFICATE", one));
+  const key = pem("PRIVATE KEY", pkcs8(node.held.key));
+  const { chain } = await handshake(port, undefined, { cert: leaf, key });
+  const ca = findServingCa(chain, [files.values.get("serving_ca_spki_pin") ?? ""]);
+  const elsewhere = new Authority();
+  const stranger = newKey();
+  const foreign = elsewhere.issue(stranger.spki, { trustDomain: "py.example", siteId: "lab", nodeId: "n-1" }, "node");
+  const cert = pem("CERTIFICATE", foreign) + pem("CERTIFICATE", elsewhere.caDer);
+  const [good, none, other] = await Promise.all([
+    connects(port, ca, { cert: node.held.chain.map((one) => pem("CERTIFICATE", one)).join(""), key }),
+    connects(port, ca),
+    connects(port, ca, { cert, key: pem("PRIVATE KEY", pkcs8(stranger)) }),
+  ]);
+  assert.deepEqual({ good, none, other }, { good: true, none: false, other: false });
 });
 
 /** The page says 32 hex digits, and neither what a gateway answers to anything else nor that it must refuse it: told here,

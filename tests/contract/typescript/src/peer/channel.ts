@@ -4,6 +4,9 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { pinOf } from "../pki/keys.js";
 import { Refused } from "../pki/refused.js";
 
+/** gRPC tries again until its deadline; a connection on one machine that is taken is taken well before. */
+const REFUSED_AFTER_MS = 1500;
+
 export interface Handshake {
   readonly suite: string;
   readonly protocol: string | null;
@@ -59,5 +62,16 @@ export function channel(port: number, ca: X509Certificate, client?: Identificati
     "grpc.enable_retries": 0,
     "grpc.enable_http_proxy": 0,
     "grpc.max_receive_message_length": 1 << 20,
+  });
+}
+
+/** Whether the connection is made at all: a server that asks for a certificate says no inside TLS. */
+export function connects(port: number, ca: X509Certificate, client?: Identification): Promise<boolean> {
+  const made = channel(port, ca, client);
+  return new Promise((resolve) => {
+    made.waitForReady(Date.now() + REFUSED_AFTER_MS, (error) => {
+      made.close();
+      resolve(error === undefined);
+    });
   });
 }

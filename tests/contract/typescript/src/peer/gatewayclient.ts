@@ -21,9 +21,16 @@ export interface End {
   readonly text: string;
   /** ErrorInfo's reason, of this protocol's domain only. */
   readonly reason: string | undefined;
+  readonly pushbackMs: number | undefined;
 }
 
-const endOf = (error: Pick<ServiceError, "code" | "details" | "metadata">): End => ({ code: error.code, text: error.details, reason: reasonIn(error) });
+function pushback(metadata: Metadata): number | undefined {
+  const [value] = metadata.get("grpc-retry-pushback-ms");
+  return typeof value === "string" ? Number(value) : undefined;
+}
+
+const endOf = (error: Pick<ServiceError, "code" | "details" | "metadata">): End =>
+  ({ code: error.code, text: error.details, reason: reasonIn(error), pushbackMs: pushback(error.metadata) });
 
 /** A session from the node's side: what the gateway says, in order, then how it ended. */
 export class NodeSession {
