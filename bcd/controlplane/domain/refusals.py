@@ -49,7 +49,7 @@ class Reason(StrEnum):
 # What the operator may do about each; `refusals show` prints it.
 WAY_BACK = {
     Reason.REQUEST_MALFORMED: "the request is not one of bcd's: look at what runs on that machine",
-    Reason.CLAIMS_MALFORMED: "a claim is longer than 256 characters or not printable: look at what runs there",
+    Reason.CLAIMS_MALFORMED: "a claim is too long, not printable or in another form: look at what runs there",
     Reason.ATTESTOR_UNKNOWN: "this control plane takes join-token and provisioned: join with a token",
     Reason.CSR_MALFORMED: "the certificate request is not one of bcd's: look at what runs on that machine",
     Reason.ROLE_UNKNOWN: "join with --role node, site or ramdisk",

@@ -102,6 +102,16 @@ def is_placeholder(text: str) -> bool:
     return word in PLACEHOLDERS or len(set(word)) <= 1 or word in _COUNTED or _is_shared_uuid(text.strip().lower())
 
 
+def is_mac(text: str) -> bool:
+    """Whether `text` is a MAC in lower case, whatever it is worth."""
+    return _MAC.fullmatch(text) is not None
+
+
+def is_gpu_uuid(text: str) -> bool:
+    """Whether `text` is `gpu-` and a UUID in lower case, whatever it is worth."""
+    return text.startswith(_GPU) and _UUID.fullmatch(text.removeprefix(_GPU)) is not None
+
+
 def real_uuid(text: str) -> str:
     """`text` as a UUID in lower case, or empty when it is none or a placeholder."""
     word = text.strip().lower()

@@ -24,15 +24,21 @@ def json_object(data: bytes) -> dict[str, Any]:
     if not data.strip(b"\x00"):
         # What ext4 leaves of a file whose data never reached the disk.
         raise MalformedFile("holds only zero bytes")
+    value = json_value(data)
+    if not isinstance(value, dict):
+        raise MalformedFile("is not a JSON object")
+    return value
+
+
+def json_value(data: bytes) -> object:
+    """The one JSON value in `data`: UTF-8, no name twice, nothing that JSON cannot hold."""
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        value: object = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
         _check_writable(value, _MAX_DEPTH)
     except UnicodeDecodeError:
         raise MalformedFile("is not UTF-8") from None
     except (ValueError, RecursionError):
         raise MalformedFile("is not JSON (torn?)") from None
-    if not isinstance(value, dict):
-        raise MalformedFile("is not a JSON object")
     return value
 
 

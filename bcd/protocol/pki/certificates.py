@@ -8,7 +8,6 @@ from itertools import pairwise
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import (
     ExtendedKeyUsageOID,
     ExtensionOID,
@@ -19,6 +18,7 @@ from cryptography.x509.oid import (
 
 from bcd.domain.model import names
 from bcd.domain.model.identity import MAX_LIFETIME, Leaf
+from bcd.protocol.pki import der as parts_of
 from bcd.protocol.pki import ecdsa
 
 ROLE_PREFIX = "bc-role:"
@@ -26,17 +26,17 @@ MAX_CHAIN = 5
 # RFC 4043, PermanentIdentifier: the otherName that names a certified join's attestation key.
 PERMANENT_IDENTIFIER = ObjectIdentifier("1.3.6.1.5.5.7.8.3")
 _AK_NAME = re.compile(rb"urn:bc:tpm-ak:([0-9a-f]{68})")
-# Extensions of the profile, and the two identifiers (RFC 5280, 4.2.1.1 and 4.2.1.2) any CA adds.
+# Extensions of the profile. The two identifiers any CA adds are never critical (RFC 5280, 4.2.1.1 and 4.2.1.2).
 _KNOWN = frozenset(
     {
         ExtensionOID.BASIC_CONSTRAINTS,
         ExtensionOID.KEY_USAGE,
         ExtensionOID.EXTENDED_KEY_USAGE,
         ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
-        ExtensionOID.SUBJECT_KEY_IDENTIFIER,
-        ExtensionOID.AUTHORITY_KEY_IDENTIFIER,
     }
 )
+_IDENTIFIERS = frozenset({ExtensionOID.SUBJECT_KEY_IDENTIFIER, ExtensionOID.AUTHORITY_KEY_IDENTIFIER})
+_PURPOSES = sorted(oid.dotted_string for oid in (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH))
 # Names and extensions are parsed when they are first read, and each kind of nonsense has an exception of its own.
 _DOES_NOT_PARSE = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
 
@@ -60,6 +60,8 @@ def parse_leaf(der: bytes) -> Leaf:
     except _DOES_NOT_PARSE:
         raise MalformedCertificate("the leaf's names or extensions do not parse") from None
     for extension in extensions:
+        if extension.critical and extension.oid in _IDENTIFIERS:
+            raise MalformedCertificate(f"the leaf has a critical {extension.oid._name}")
         if extension.critical and extension.oid not in _KNOWN:
             raise MalformedCertificate(f"the leaf has an unknown critical extension {extension.oid.dotted_string}")
     if certificate.signature_algorithm_oid != SignatureAlgorithmOID.ECDSA_WITH_SHA256:
@@ -68,7 +70,7 @@ def parse_leaf(der: bytes) -> Leaf:
         raise MalformedCertificate("the leaf is a CA")
     if _usages(usage) != {"digital_signature"}:
         raise MalformedCertificate("the leaf's key usage is not digitalSignature alone")
-    if set(extended) != {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}:
+    if sorted(oid.dotted_string for oid in extended) != _PURPOSES:
         raise MalformedCertificate("the leaf's extended key usage is not clientAuth and serverAuth")
     spiffe_id, ak_name = _names(san)
     node, role = _subject(subject)
@@ -76,7 +78,7 @@ def parse_leaf(der: bytes) -> Leaf:
         raise MalformedCertificate("the leaf's CN is not the node of its SPIFFE ID")
     leaf = Leaf(
         der=der,
-        spki=_p256(certificate),
+        spki=_spki(certificate),
         spiffe_id=spiffe_id,
         role=role,
         not_before=certificate.not_valid_before_utc,
@@ -123,6 +125,9 @@ def load(der: bytes) -> x509.Certificate:
             raise MalformedCertificate("not a DER certificate")
         if certificate.serial_number <= 0:
             raise MalformedCertificate("the serial number is not positive")
+        if _parts(certificate)[2] != parts_of.children(der)[1]:
+            # RFC 5280, 4.1.1.2: both name one algorithm. Only what the signature covers says how it is made.
+            raise MalformedCertificate("the certificate names two signature algorithms")
     except (ValueError, TypeError, x509.InvalidVersion) as error:
         if isinstance(error, MalformedCertificate):
             raise
@@ -155,14 +160,19 @@ def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
         raise MalformedCertificate("a certificate of the chain is not signed by the next") from None
 
 
-def _p256(certificate: x509.Certificate) -> bytes:
+def _parts(certificate: x509.Certificate) -> tuple[bytes, ...]:
+    """What stands in the TBSCertificate of version 3 (RFC 5280, 4.1): the algorithm at 2, the key at 6."""
+    return parts_of.children(certificate.tbs_certificate_bytes)
+
+
+def _spki(certificate: x509.Certificate) -> bytes:
+    # As it stands there: the parser would give the same key for each of its encodings.
+    spki = _parts(certificate)[6]
     try:
-        key = certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        raise MalformedCertificate("the leaf's key is not a P-256 key") from None
-    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
-        raise MalformedCertificate("the leaf's key is not a P-256 key")
-    return ecdsa.spki_of(key)
+        ecdsa.public_key(spki)
+    except ecdsa.MalformedKey as error:
+        raise MalformedCertificate(f"the leaf's key is {error}") from None
+    return spki
 
 
 def _usages(usage: x509.KeyUsage) -> set[str]:

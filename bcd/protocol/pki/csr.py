@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bcd.protocol.pki import ecdsa
+from bcd.protocol.pki import der, ecdsa
 
 SUBJECT = "bcd node"
 # A P-256 request with this subject is about 200 bytes.
@@ -47,7 +47,13 @@ def key_of(csr: bytes) -> bytes:
     expected = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SUBJECT)])
     if subject != expected:
         raise MalformedCsr(f"has another subject than CN={SUBJECT}")
-    return ecdsa.spki_of(key)
+    # As it stands in CertificationRequestInfo: the parser would give the same key for each of its encodings.
+    spki = der.children(request.tbs_certrequest_bytes)[2]
+    try:
+        ecdsa.public_key(spki)
+    except ecdsa.MalformedKey as error:
+        raise MalformedCsr(str(error)) from None
+    return spki
 
 
 _DER = serialization.Encoding.DER

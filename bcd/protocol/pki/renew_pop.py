@@ -31,16 +31,19 @@ def make_renew_pop(
 
 def open_renew_pop(signed: bytes, csr: bytes, leaf: Leaf) -> datetime:
     """The client's time, once `signed` (a serialized SignedStatement) proves that the key of `leaf` asks for `csr`."""
-    envelope, payload = pb.SignedStatement(), pb.RenewPop()
+    payload = pb.RenewPop()
     try:
-        envelope.ParseFromString(signed)
-        statement = statements.verify(statements.Purpose.RENEW_POP, envelope, Pins((Pin.of(leaf.spki),)))
+        statement = statements.verify(
+            statements.Purpose.RENEW_POP, statements.parse(signed), Pins((Pin.of(leaf.spki),))
+        )
         payload.ParseFromString(statement.payload)
         client_time = payload.client_time.ToDatetime(tzinfo=UTC)
     except statements.SignerIsAnother:
         raise BadProof("the proof is by another key than the certificate's") from None
     except statements.BadStatement as error:
         raise BadProof(f"the proof does not verify: {error}") from None
+    except statements.MalformedStatement as error:
+        raise BadProof(f"the proof {error}") from None
     except (DecodeError, ValueError, OverflowError):
         raise BadProof("the proof is not a RenewPop") from None
     if payload.csr_sha256 != sha256(csr).digest():

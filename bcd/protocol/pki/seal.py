@@ -10,6 +10,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
+from bcd.protocol.files import encoding
 from bcd.protocol.pki import ecdsa
 
 INFO = b"bc-join-seal-v1\x00"
@@ -57,8 +58,8 @@ class Recipient:
 def decode_recipient(data: bytes) -> Recipient:
     """The key of a JWK (RFC 7517, UTF-8). A private one is refused: it has no business on a node."""
     try:
-        jwk = json.loads(data.decode("utf-8")) if len(data) <= MAX_JWK_BYTES else None
-    except (ValueError, RecursionError):
+        jwk = encoding.json_value(data) if len(data) <= MAX_JWK_BYTES else None
+    except encoding.MalformedFile:
         raise MalformedJwk("is not JSON") from None
     if not isinstance(jwk, dict) or jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
         raise MalformedJwk("is not a P-256 JWK")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cryptography.hazmat.primitives.asymmetric import ec
+from google.protobuf.message import DecodeError
 
 from bcd.domain.model.pins import Pin, Pins
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
@@ -41,6 +42,10 @@ class BadStatement(Exception):
         self.number = number
 
 
+class MalformedStatement(Exception):
+    """Not a statement at all; the message completes "it …"."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """As in the proto file; `raw` is the serialized message, which is what gets stored."""
@@ -65,6 +70,16 @@ def make(
         signature=sign(to_be_signed(purpose, payload)),
         signer_spki=ecdsa.spki_of(signer),
     )
+
+
+def parse(data: bytes) -> pb.SignedStatement:
+    """The statement in `data`; MalformedStatement when it is none, or larger than one may be."""
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise MalformedStatement("is larger than a statement may be")
+    try:
+        return pb.SignedStatement.FromString(data)
+    except DecodeError:
+        raise MalformedStatement("is not a signed statement") from None
 
 
 def verify(purpose: Purpose, statement: pb.SignedStatement, pins: Pins) -> Statement:

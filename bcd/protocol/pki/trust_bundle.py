@@ -17,11 +17,10 @@ class BadBundle(Exception):
 
 def open_serialized(signed: bytes, pins: Pins, domain: names.TrustDomain) -> Trust:
     """As `open_bundle`, of a serialized SignedStatement."""
-    envelope = pb.SignedStatement()
     try:
-        envelope.ParseFromString(signed)
-    except DecodeError:
-        raise BadBundle("the trust bundle is not a signed statement") from None
+        envelope = statements.parse(signed)
+    except statements.MalformedStatement as error:
+        raise BadBundle(f"the trust bundle {error}") from None
     return open_bundle(envelope, pins, domain)
 
 
@@ -45,4 +44,21 @@ def open_bundle(signed: pb.SignedStatement, pins: Pins, domain: names.TrustDomai
             ecdsa.public_key(root)
         except ecdsa.MalformedKey as error:
             raise BadBundle(f"a root of the trust bundle is {error}") from None
+    for approver in bundle.approvers:
+        _check_approver(approver)
+    try:
+        bundle.issued_at.ToDatetime()
+    except (ValueError, OverflowError):
+        raise BadBundle("the trust bundle has no time of issue") from None
+    if not bundle.HasField("issued_at"):
+        raise BadBundle("the trust bundle has no time of issue")
     return Trust(bundle.version, tuple(bundle.command_roots), statement.payload, statement.raw)
+
+
+def _check_approver(approver: pb.Approver) -> None:
+    try:
+        key = ecdsa.public_key(approver.spki)
+    except ecdsa.MalformedKey as error:
+        raise BadBundle(f"an approver of the trust bundle is {error}") from None
+    if approver.kid != ecdsa.thumbprint(key):
+        raise BadBundle("an approver of the trust bundle has a kid that is not its key's")

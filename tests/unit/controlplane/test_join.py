@@ -290,8 +290,8 @@ def test_a_wanted_id_is_given_only_by_a_token_for_it(plane: MemoryControlPlane) 
     assert reason(plane, wrong) == "node-id-mismatch"
     plain = ask(plane, Machine(), plane.token(), wanted_node_id="rack1-8")
     assert reason(plane, plain) == "node-id-mismatch"
-    quiet = ask(plane, Machine(), plane.token(), wanted_node_id="rack1-8", attestor="join-token")
-    assert reason(plane, quiet) == "node-id-mismatch"
+    quiet = ask(plane, Machine(), plane.token(node_id="rack1-8"), wanted_node_id="rack1-8", attestor="join-token")
+    assert reason(plane, quiet) == "request-malformed"
 
 
 # The request's form
@@ -323,6 +323,10 @@ def test_a_wanted_id_is_given_only_by_a_token_for_it(plane: MemoryControlPlane) 
         ({"claims": Claims(product_uuid="\u202e")}, "claims-malformed"),
         ({"claims": Claims(macs=("00:1b:21:aa:bb:cc",) * (MAX_CLAIMS_OF_A_KIND + 1))}, "claims-malformed"),
         ({"claims": Claims(gpu_uuids=("g" * (MAX_CLAIM + 1),))}, "claims-malformed"),
+        ({"claims": Claims(gpu_uuids=("4c4c4544-0042-3510-8052-b4c04f4d3532",))}, "claims-malformed"),
+        ({"claims": Claims(macs=("00:1B:21:aa:bb:cc",))}, "claims-malformed"),
+        ({"claims": Claims(macs=("00:1b:21:aa:bb:cc", "00:1b:21:aa:bb:cb"))}, "claims-malformed"),
+        ({"claims": Claims(macs=("00:1b:21:aa:bb:cc",) * 2)}, "claims-malformed"),
     ],
     ids=str,
 )
@@ -335,7 +339,8 @@ def test_a_request_that_is_not_in_order_is_refused(
 
 
 def test_the_largest_claims_are_taken(plane: MemoryControlPlane) -> None:
-    claims = Claims(hostname="h" * MAX_CLAIM, macs=("m" * MAX_CLAIM,) * MAX_CLAIMS_OF_A_KIND)
+    macs = tuple(f"00:1b:21:aa:bb:{last:02x}" for last in range(MAX_CLAIMS_OF_A_KIND))
+    claims = Claims(hostname="h" * MAX_CLAIM, macs=macs)
     granted(plane, Machine(claims=claims), plane.token())
 
 
