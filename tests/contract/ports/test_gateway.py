@@ -613,10 +613,10 @@ def test_the_suite_a_grpc_server_takes_hashes_with_sha256_and_openssls_with_sha3
     with tls.raw_server(serve) as port:
         connection = GrpcRig(port, Behaviour()).gateway.connect(pair)
         assert not isinstance(connection, Ended)
-        connection.start(HELLO, ears)
-        assert seen.get(timeout=SOON_S) == (pair.leaf.der, "TLS_AES_256_GCM_SHA384")
-        assert isinstance(ears.next(), Ended)
-        connection.close()
+        with contextlib.closing(connection):
+            connection.start(HELLO, ears)
+            assert isinstance(ears.next(), Ended)
+        assert seen.get(timeout=2) == (pair.leaf.der, "TLS_AES_256_GCM_SHA384")
     assert set(lengths) == {32, 48}
     settle()
 
