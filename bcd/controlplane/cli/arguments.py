@@ -97,6 +97,13 @@ def parser() -> Parser:
         help="where nodes call, with their certificates; port 0 as above (default: the last one, at first a free port "
         "where they join)",
     )
+    serve.add_argument(
+        "--http",
+        type=_typed(Endpoint.parse),
+        metavar="HOST:PORT",
+        help="where GET /.well-known/bc-identity is answered, over TLS; port 0 as above (default: the last one, at "
+        "first nowhere)",
+    )
     serve.add_argument("--log-format", choices=("text", "json"), default="text", help="of the log on standard error")
 
     token = _group(commands, "token", "join tokens")

@@ -31,8 +31,8 @@ def node_config(arguments: Namespace) -> int:
     serving = directory.authority(d.SERVING_CA)
     view = NodeConfigView(
         files=tuple(f"{arguments.out}/{name}" for name in (CONFIG, JWK, CA)),
-        join=_address(endpoints, JOIN, settings.hosts[0], arguments.dir),
-        gateway=_address(endpoints, GATEWAY, settings.hosts[0], arguments.dir),
+        join=reached(endpoints, JOIN, settings.hosts[0], arguments.dir),
+        gateway=reached(endpoints, GATEWAY, settings.hosts[0], arguments.dir),
         serving_ca_spki_pin=str(Pin.of(ecdsa.spki_of(serving.key.public_key()))),
         join_encryption_key_pin=str(Pin.of(ecdsa.spki_of(encryption))),
         join_signing_key_pin=str(Pin.of(ecdsa.spki_of(signing))),
@@ -52,7 +52,8 @@ def node_config(arguments: Namespace) -> int:
     return 0
 
 
-def _address(endpoints: Endpoints, port: str, host: str, path: str) -> str:
+def reached(endpoints: Endpoints, port: str, host: str, path: str) -> str:
+    """Where nodes find `port`: the first of the certificate's hosts, and the port that is kept."""
     listening = endpoints.get(port)
     if listening is None:
         raise FixDirectory(Message.NO_ENDPOINT, path=path, port=port)

@@ -14,9 +14,11 @@ from bcd.controlplane.adapters.files.serving import ServingCertificate
 from bcd.controlplane.adapters.grpc.gateway_service import GatewayService
 from bcd.controlplane.adapters.grpc.join_service import JoinService
 from bcd.controlplane.adapters.grpc.server import GrpcPort
+from bcd.controlplane.adapters.http.well_known import WellKnownPort
 from bcd.controlplane.adapters.sqlite.store import NotAStore
 from bcd.controlplane.adapters.systemd import notify
-from bcd.controlplane.app.serve import GATEWAY, JOIN, Serve
+from bcd.controlplane.app.serve import GATEWAY, HTTP, JOIN, Serve
+from bcd.controlplane.cli.well_known import document
 from bcd.controlplane.domain.certificates import DEMONSTRATION_BELOW
 from bcd.controlplane.domain.durations import show_duration
 from bcd.controlplane.domain.failures import FixDirectory, NotPermitted, TryLater
@@ -83,13 +85,14 @@ async def _serve(
     run = Serve(
         join=GrpcPort(JOIN, (joins.handler(),), certificate),
         gateway=GrpcPort(GATEWAY, (calls.handler(),), certificate, directory.authority(ROOT_CA).pem),
+        http=WellKnownPort(HTTP, lambda: document(directory), certificate, log),
         admin=AdminServer(directory, container.admin(), log),
         endpoints=Endpoints(directory),
         ready=_ready,
         stopping=stopping,
     )
     try:
-        await run(arguments.join, arguments.gateway)
+        await run(arguments.join, arguments.gateway, arguments.http)
     finally:
         joins.close()
 
