@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bcd.controlplane.adapters.files import config
+from bcd.controlplane.adapters.pki.join_keys import SigningKey
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.failures import NotPermitted, Usage
 from bcd.controlplane.domain.gateway import Dead, Welcomed
@@ -15,13 +16,14 @@ from bcd.controlplane.domain.joining import Refused
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.news import BundleChanged, NodeRevoked, RenewalDue
 from bcd.controlplane.domain.settings import Settings
-from bcd.controlplane.domain.trust import MAX_ROOTS
+from bcd.controlplane.domain.trust import MAX_ROOTS, Approver, TrustContent
 from bcd.controlplane.ports.store import StoreUnavailable
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.names import NodeId, trust_domain
 from bcd.domain.model.pins import Pin, Pins
+from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
 from bcd.protocol.pki import ecdsa, trust_bundle
-from tests.fakes.controlplane.control_plane import MemoryControlPlane
+from tests.fakes.controlplane.control_plane import START, MemoryControlPlane
 from tests.fakes.controlplane.machine import Machine, new_key
 from tests.fakes.controlplane.member import Member
 
@@ -212,6 +214,17 @@ def test_approvers_come_and_go_and_roots_stay(plane: MemoryControlPlane) -> None
     view = trust(plane, admin.RemoveApprover("Änne"))
     assert [a.name for a in view.approvers] == ["Bo"]
     assert view.command_roots == (str(Pin.of(root)),)
+
+
+def test_a_bundle_says_all_that_it_holds() -> None:
+    content = TrustContent((spki(),), (Approver("Änne", spki()),), quorum=1)
+    signing = SigningKey(new_key())
+    signed = signing.trust_bundle(trust_domain("example.test"), 7, START, content)
+    assert signing.content(signed) == content
+    bundle = pb.TrustBundle.FromString(pb.SignedStatement.FromString(signed).payload)
+    assert (bundle.version, bundle.trust_domain) == (7, "example.test")
+    (approver,) = bundle.approvers
+    assert approver.kid == ecdsa.thumbprint(ecdsa.public_key(approver.spki))
 
 
 def test_one_key_is_one_approver(plane: MemoryControlPlane) -> None:

@@ -361,6 +361,43 @@ def test_a_newer_certificates_session_ends_the_older_quietly(plane: MemoryContro
     run(scene, test)
 
 
+def test_an_older_certificates_late_welcome_ends_itself(plane: MemoryControlPlane, member: Member) -> None:
+    """Both Hellos were decided in their order, and the older one's answer was held up."""
+    waits = Waits(plane.gateway)
+    scene = Scene(plane, waits)
+
+    async def test() -> None:
+        newer = member.renewed()
+        answers = [member.hello(), newer.hello()]
+        old, new = Context(member.leaf, HELLO), Context(newer.leaf, HELLO)
+        tasks = [scene.session(old), scene.session(new)]
+        while len(waits.asked) < 2:
+            await asyncio.sleep(0)
+        for context, number in ((new, 1), (old, 0)):
+            waits.asked[number].set_result(answers[number])
+            assert (await context.hear())[0] == "welcome"
+        assert await asyncio.wait_for(tasks[0], PATIENCE_S) == ()
+        assert not tasks[1].done()
+        new.half_close()
+        assert await tasks[1] == ()
+
+    run(scene, test)
+
+
+def test_a_session_that_is_over_leaves_nothing_behind(plane: MemoryControlPlane, member: Member) -> None:
+    scene = Scene(plane)
+
+    async def test() -> None:
+        _, task = await welcomed(scene, member)
+        plane.revoke(member.node)
+        await asyncio.wait_for(task, PATIENCE_S)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert scene.sessions._open == {} == scene.sessions._up
+
+    run(scene, test)
+
+
 def test_a_session_ends_with_its_leaf(plane: MemoryControlPlane, member: Member) -> None:
     scene = Scene(plane)
     plane.clock.at = member.parsed.not_after - timedelta(milliseconds=20)

@@ -26,7 +26,8 @@ class Session:
 
     def __init__(self, presented: Presented) -> None:
         self.node_id = presented.node_id
-        self.serial = presented.serial
+        # Each renewal ends later than the one before: the order of a node's certificates.
+        self.until = presented.leaf.not_after
         self._revoked: NodeRevoked | None = None
         self._end: End | None = None
         self._bundle: BundleChanged | None = None
@@ -100,12 +101,14 @@ class Sessions:
             session.take(End.STOPPING)
 
     def welcome(self, session: Session) -> None:
-        """It is up; those of the node with another certificate have had their time."""
+        """It is up; of the node's sessions those with an older certificate have had their time, be it this one."""
         with self._lock:
             self._up[session] = session.node_id
         loop = asyncio.get_running_loop()
-        for other in self._open.get(session.node_id, ()):
-            if other.serial != session.serial and other in self._up:
+        up = [other for other in self._open.get(session.node_id, ()) if other in self._up]
+        newest = max(other.until for other in up)
+        for other in up:
+            if other.until < newest:
                 loop.call_later(self._quiet_after_s, other.take, End.QUIETLY)
 
     def close(self, session: Session) -> None:
