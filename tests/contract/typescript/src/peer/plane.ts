@@ -23,10 +23,18 @@ export class Plane {
   static async start(folder: string, trustDomain: string, ...more: string[]): Promise<Plane> {
     const dir = join(folder, "plane");
     await runOk("bcd-controlplane", ["init", "--dir", dir, "--trust-domain", trustDomain, "--host", "127.0.0.1", ...more]);
-    const server = start("bcd-controlplane", ["serve", "--dir", dir, "--join", "127.0.0.1:0", "--gateway", "127.0.0.1:0"]);
+    const server = start("bcd-controlplane", ["serve", "--dir", dir, "--join", "127.0.0.1:0", "--gateway", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     await server.says(/^ready\b/m);
     while (!existsSync(join(dir, "endpoints.json"))) await wait(20);
     return new Plane(dir, server);
+  }
+
+  /** Where `serve` listens, as it writes it down for people and machines. */
+  port(name: string): number {
+    const ends: unknown = JSON.parse(readFileSync(join(this.dir, "endpoints.json"), "utf8"));
+    const found: unknown = typeof ends === "object" && ends !== null ? new Map<string, unknown>(Object.entries(ends)).get(name) : undefined;
+    if (typeof found !== "string") throw new Error(`no ${name} in endpoints.json`);
+    return Number(found.split(":").at(-1));
   }
 
   /** A command of the operator; `--dir` stands where the command wants it. */
