@@ -23,6 +23,12 @@ def revoke_node(records: Records, node: Node, reason: str, now: datetime) -> Nod
                 replace(certificate, state=CertificateState.REVOKED, state_since=now, reason=reason)
             )
             revoked += 1
+    newest = records.certificates.newest(node.id)
+    if not revoked and newest is not None and records.restorations.newest() is not None:
+        # A backup was put back, and the certificate that is meant may be one it does not know: whatever was issued
+        # before now is dead (`standing.judge`).
+        records.certificates.put(replace(newest, state=CertificateState.REVOKED, state_since=now, reason=reason))
+        revoked = 1
     if not revoked:
         return None
     records.nodes.put(replace(node, generation=node.generation + 1))

@@ -84,6 +84,14 @@ def _unknown(records: Records, presented: Presented, now: datetime) -> Standing:
     if now >= leaf.not_after:
         return OutOfDate()
     issued = issued_of(leaf.not_before, leaf.not_after)
+    ended = [
+        row
+        for row in records.certificates.of_node(presented.node_id)
+        if row.state is CertificateState.REVOKED and row.state_since >= issued
+    ]
+    if ended:
+        # Revoked, or joined anew, after this one was issued: it died with its generation, known or not.
+        return Dead(ended[-1].reason or ANOTHER_GENERATION, ended[-1].state_since)
     if leaf.not_before > restoration.at:
         return Alarm("the store does not know the certificate, and it was issued after the backup was put back")
     newest = records.certificates.newest(presented.node_id)

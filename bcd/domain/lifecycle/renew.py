@@ -5,7 +5,7 @@ from datetime import datetime
 
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
-from bcd.domain.model.failures import Failure
+from bcd.domain.model.failures import Failure, Message, TryLater
 from bcd.domain.model.identity import Identity
 from bcd.domain.model.keys import KeyState
 from bcd.domain.model.pins import Pins
@@ -16,6 +16,10 @@ from bcd.protocol.files import identity_json
 from bcd.protocol.pki import issued, renew_pop, renew_response
 
 LOCK_WAIT_S = 45.0
+
+
+# The next key twice and identity.json, each as a temporary file beside what it replaces: some 10 KiB with a long chain.
+ROOM_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Renew:
         with self.fs.lock(LOCK_WAIT_S):
             # Before anything is written: a reset or another process may have put another identity there.
             self.change.stored(pair.leaf)
+            self._check_room()
             chosen = next_key or self._choose()
             self._promote(pair, chosen)
             # Durable before the request leaves: once the server has signed, this key is the only one its certificate
@@ -75,6 +80,13 @@ class Renew:
                     return NotRenewed(answer, chosen)
                 case Revoked() | Retired():
                     return answer
+
+    def _check_room(self) -> None:
+        """Decision 11: what is asked for must have room to be stored. A look, not a reservation: should the room go
+        meanwhile, the same request brings the same answer again."""
+        directory = self.fs.look()
+        if directory is not None and directory.free_bytes < ROOM_BYTES:
+            raise TryLater(Message.NO_SPACE, path=f"{directory.path}/{IDENTITY}", free=directory.free_bytes)
 
     def _choose(self) -> NextKey:
         key = self.keys.create()

@@ -262,6 +262,33 @@ def test_an_adopted_certificate_replaces_what_the_backup_had(plane: MemoryContro
     assert isinstance(third.hello(), Welcomed)
 
 
+@pytest.mark.parametrize("order", ["revoked, then restored", "restored, then revoked"])
+@pytest.mark.parametrize("hours", [1, 30], ids=["known one in date", "known one long over"])
+def test_a_certificate_the_backup_does_not_know_dies_with_its_node(
+    plane: MemoryControlPlane, order: str, hours: int
+) -> None:
+    """Revoked before the loss, forgotten with it, and revoked again by the operator: not adopted after that."""
+    first = Member.joined(plane)
+    first.hello()
+    backup = plane.snapshot()
+    member = first
+    for _ in range(2):
+        plane.clock.pass_(hours=hours / 2)
+        member = member.renewed()
+        member.hello()
+    plane.revoke(member.node, "stolen")
+    plane.restore(backup)
+    plane.clock.pass_(minutes=1)
+    if order == "revoked, then restored":
+        plane.revoke(member.node, "stolen")
+        plane.restored()
+    else:
+        plane.restored()
+        plane.revoke(member.node, "stolen")
+    assert isinstance(member.hello(), Dead)
+    assert isinstance(first.hello(), Dead | OutOfDate)
+
+
 def test_a_certificate_issued_after_the_restore_elsewhere_is_not_adopted(plane: MemoryControlPlane) -> None:
     plane.restored()
     plane.clock.pass_(hours=1)

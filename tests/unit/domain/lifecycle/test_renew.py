@@ -10,7 +10,7 @@ import pytest
 from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.keys.file import FileKey, FileKeys
 from bcd.domain.lifecycle.change_identity import ChangeIdentity, IdentityChanged
-from bcd.domain.lifecycle.renew import NewPair, NextKey, NotRenewed, Renew, RenewOutcome
+from bcd.domain.lifecycle.renew import ROOM_BYTES, NewPair, NextKey, NotRenewed, Renew, RenewOutcome
 from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
 from bcd.domain.model.failures import TryLater
 from bcd.domain.model.loading import Loaded, LoadedAsIs, PromoteNext, RemoveNext
@@ -296,6 +296,20 @@ def test_a_verdict_is_handed_on_and_the_pair_stays(answer: Revoked | Retired) ->
     case = Case().answers_with(answer)
     assert case.renew() == answer
     case.pair_is_untouched()
+
+
+@pytest.mark.parametrize(("free", "asks"), [(ROOM_BYTES - 1, False), (ROOM_BYTES, True)])
+def test_without_room_for_all_of_it_nothing_is_asked(free: int, asks: bool) -> None:
+    """Decision 11: the path and the free bytes are named, and no certificate is issued that could not be stored."""
+    case = Case()
+    case.node.disk.free_bytes = free
+    if asks:
+        assert isinstance(case.renew(), NewPair)
+        return
+    with pytest.raises(TryLater, match=rf"No space left on device: {PATH}/{IDENTITY} \({free} bytes free\)"):
+        case.renew()
+    assert case.connection.asked == []
+    assert case.node.files == case.before
 
 
 def test_a_full_disk_stops_before_anything_is_asked() -> None:
