@@ -18,7 +18,7 @@ def bcd_controlplane() -> int:
 
 
 def _run(program: str, module: str) -> int:
-    """Runs the command and ends the process with its status; returns only what went wrong on the way."""
+    """Runs the command and ends the process with its status."""
     internal = 70
     try:
         import gc
@@ -98,7 +98,7 @@ def _named(error: BaseException) -> str:
 
 
 def _end(line: str, status: int) -> int:
-    """`status`, with `line` said on standard error if that is still possible."""
+    """Ends the process with `status`, and `line` on standard error if that is still possible."""
     import os
 
     if line:
@@ -106,9 +106,6 @@ def _end(line: str, status: int) -> int:
             os.write(2, line.replace("\n", " ").encode() + b"\n")
         except OSError:
             pass
-    try:
-        # What is left in Python's buffers would be written at exit, fail again, and change the status to 120.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except OSError:
-        pass
-    return status
+    # Not by sys.exit: what is left in Python's buffers would be written, fail again and change the status to 120, and a
+    # defect may have left a gRPC channel open, on which the interpreter hangs.
+    os._exit(status)

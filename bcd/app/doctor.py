@@ -11,7 +11,7 @@ from bcd.domain.model import datadir
 from bcd.domain.model.failures import Failure, Message
 from bcd.domain.model.identity import renew_at
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
-from bcd.ports.journal import CorruptJournal, JournalOf, NoJournal
+from bcd.ports.journal import REVOKED, CorruptJournal, JournalOf, NoJournal
 from bcd.protocol.files.config import Address, Config
 from bcd.protocol.files.encoding import to_time
 
@@ -156,7 +156,12 @@ def _clock(sight: Sight) -> Finding:
 def _node(sight: Sight) -> Finding:
     if not isinstance(sight.found, Loaded):
         return Told.NODE_NONE()
-    return Told.NODE_RUNS(process=sight.told.running) if sight.told.running else Told.NODE_STOPPED()
+    told = sight.told
+    if told.running:
+        return Told.NODE_RUNS(process=told.running)
+    if told.session.startswith(REVOKED) and told.session_since is not None:
+        return Told.NODE_REVOKED(session=told.session, at=to_time(told.session_since.replace(microsecond=0)))
+    return Told.NODE_STOPPED()
 
 
 def _session(sight: Sight) -> Finding:

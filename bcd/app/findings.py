@@ -112,6 +112,9 @@ class Told(Enum):
     NODE_NONE = Row(Check.NODE, Level.NOT_APPLICABLE, "no identity")
     NODE_STOPPED = Row(Check.NODE, Level.WARN, "bcd node is not running", "start bcd node: nothing renews without it")
     NODE_RUNS = Row(Check.NODE, Level.OK, "{process}")
+    NODE_REVOKED = Row(
+        Check.NODE, Level.FAIL, "{session}, at {at}: bcd node does not run with this identity", JOIN_AGAIN
+    )
     SESSION_NONE = Row(Check.SESSION, Level.NOT_APPLICABLE, "no node runs")
     SESSION_UP = Row(Check.SESSION, Level.OK, "up since {since}")
     SESSION_DOWN = Row(

@@ -8,6 +8,7 @@ from bcd.domain.lifecycle.change_identity import IdentityChanged
 from bcd.domain.model.failures import Failure, IdentityDead, Message, TryLater
 from bcd.domain.model.identity import Leaf
 from bcd.ports.gateway import Ended
+from bcd.ports.journal import REVOKED
 
 WAY_BACK = "bcd join --reset --yes, then bcd join"
 
@@ -79,7 +80,7 @@ class Telling:
         except (IdentityChanged, Failure):
             raise TryLater(Message.ANOTHER_LEAF) from None
         self._events.error("certificate revoked", reason=reason, node=leaf.spiffe_id.node, wayBack=WAY_BACK)
-        self._held.journal.session(f"revoked: {reason}", self._held.now())
+        self._held.journal.session(f"{REVOKED}: {reason}", self._held.now())
         raise IdentityDead(Message.REVOKED)
 
     def count_signatures(self) -> None:

@@ -6,6 +6,9 @@ from typing import Protocol
 
 from bcd.domain.model.names import NodeId
 
+# How the session of an identity that was revoked is written down: this word, and the reason.
+REVOKED = "revoked"
+
 
 @dataclass(frozen=True)
 class NoJournal:

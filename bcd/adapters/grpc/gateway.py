@@ -142,7 +142,8 @@ class GrpcConnection:
                 return Revoked(details[:_REASON] or "revoked")
             case answers.CERTIFICATE_RETIRED:
                 return Retired()
-        if "certificate" in details.lower():
+        # Only what TLS itself says: an answer that speaks of certificates came through a server that verified.
+        if code is grpc.StatusCode.UNAVAILABLE and "certificate" in details.lower():
             self._roots.did_not_verify()
         why = f"{self._target}: {self._signer.trouble or cause(code, details)}"
         pushback = pushback_ms(trailing)

@@ -156,6 +156,18 @@ def runs(plane: Plane) -> list[Found]:
         return asked(machine)
 
 
+def revoked(plane: Plane) -> list[Found]:
+    machine = joined(plane)
+    process = machine.start("node")
+    with process:
+        while b"session up" not in (line := process.stderr.readline()):
+            assert line, "the node ended"
+        plane.admin("nodes", "revoke", json.loads(machine.run("status", "--json").out)["nodeId"], "--reason", "stolen")
+        process.communicate(timeout=20)
+    assert process.returncode == 1
+    return asked(machine)
+
+
 def session_down(plane: Plane) -> list[Found]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -220,6 +232,7 @@ PROVOKED: dict[Told, Callable[[Plane], list[Found]]] = {
     Told.NODE_NONE: fresh,
     Told.NODE_STOPPED: sound,
     Told.NODE_RUNS: runs,
+    Told.NODE_REVOKED: revoked,
     Told.SESSION_NONE: sound,
     Told.SESSION_UP: runs,
     Told.SESSION_DOWN: session_down,

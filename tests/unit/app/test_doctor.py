@@ -294,3 +294,10 @@ def test_the_gateway_is_asked_as_the_join_port_is() -> None:
     found = {f.check: f.level for f in Doctor(CONFIG, sight, reach, lambda _: None)()}
     assert asked == ["cp:1", "cp:2"]
     assert (found["join port"], found["gateway"]) == (Level.OK, Level.WARN)
+
+
+def test_a_revoked_node_is_not_told_to_start_again() -> None:
+    found = report(told(session="revoked: operator: stolen", session_since=pki.NOW))["node"]
+    assert found.level is Level.FAIL
+    assert found.message.startswith("revoked: operator: stolen, at 2026-09-26T12:00:00Z")
+    assert found.way_back == JOIN_AGAIN
