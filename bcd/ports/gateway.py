@@ -73,12 +73,14 @@ class RenewNow:
 @dataclass(frozen=True)
 class Ended:
     """No session any more, or no answer: `why` for an operator; nothing is decided by it. `pushback_s`: wait exactly
-    that long; `never`: the server asks not to be called again; `refused`: it looked like a no, and is none."""
+    that long; `never`: the server asks not to be called again; `refused`: it looked like a no, and is none; `declined`:
+    this very request is not to be had, another may be."""
 
     why: str
     pushback_s: float | None = None
     never: bool = False
     refused: bool = False
+    declined: bool = False
 
 
 @dataclass(frozen=True)

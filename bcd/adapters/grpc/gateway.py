@@ -37,6 +37,8 @@ from bcd.protocol.pb.bc.identity.v1 import statements_pb2
 # As much of a reason as a log line takes.
 _REASON = 200
 _NO = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+# docs/protocol.md, "Renew": asked again, the same request is answered the same way.
+_DECLINED = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
 
 
 class GrpcGateway:
@@ -152,6 +154,7 @@ class GrpcConnection:
             pushback_s=pushback / 1000 if pushback is not None and pushback >= 0 else None,
             never=pushback is not None and pushback < 0,
             refused=code in _NO,
+            declined=code in _DECLINED,
         )
 
 

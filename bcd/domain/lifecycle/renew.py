@@ -77,7 +77,9 @@ class Renew:
                 case Renewed():
                     return self._take(pair, chosen, answer)
                 case Ended():
-                    return NotRenewed(answer, chosen)
+                    # A key that somebody else had certified first (a copy of this disk, in the middle of a renewal) is
+                    # declined for ever: kept, it would let this certificate end and the copy's live.
+                    return NotRenewed(answer, None if answer.declined else chosen)
                 case Revoked() | Retired():
                     return answer
 
