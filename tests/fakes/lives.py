@@ -70,6 +70,9 @@ class Line:
 
     def hello(self) -> Heard:
         self._sends(HELLO_SENT)
+        return self.answer_to_hello()
+
+    def answer_to_hello(self) -> Heard:
         answer = self._plane.hello(self._pair.leaf.der, self._source)
         if isinstance(answer, answers.Welcomed):
             return Welcome(answer.server_time, answer.bundle.signed)
@@ -77,6 +80,9 @@ class Line:
 
     def renew(self, question: RenewQuestion) -> RenewAnswer:
         self._sends(RENEW_SENT)
+        return self.answer_to_renew(question)
+
+    def answer_to_renew(self, question: RenewQuestion) -> RenewAnswer:
         answer = self._plane.renew(self._pair.leaf.der, question.csr, question.renew_pop, self._source, question.chain)
         if isinstance(answer, answers.Renewed):
             return Renewed(answer.signed, answer.server_time)
@@ -98,6 +104,8 @@ def told(no: answers.No) -> Revoked | Retired | Ended:
             return Retired()
         case answers.Full(wait):
             return Ended("renewal quota used up", pushback_s=wait.total_seconds())
+        case answers.Declined() | answers.Malformed():
+            return Ended(repr(no), declined=True)
         case _:
             return Ended(repr(no))
 
