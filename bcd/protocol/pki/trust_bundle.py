@@ -1,5 +1,7 @@
 """The trust bundle: command-signing roots and approvers, as the JoinService key signed them."""
 
+from datetime import UTC
+
 from google.protobuf.message import DecodeError
 
 from bcd.domain.model import names
@@ -47,7 +49,7 @@ def open_bundle(signed: pb.SignedStatement, pins: Pins, domain: names.TrustDomai
     for approver in bundle.approvers:
         _check_approver(approver)
     try:
-        bundle.issued_at.ToDatetime()
+        bundle.issued_at.ToDatetime(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise BadBundle("the trust bundle has no time of issue") from None
     if not bundle.HasField("issued_at"):

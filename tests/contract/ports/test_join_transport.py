@@ -44,7 +44,7 @@ CLAIMS = Claims(
     board_serial="B-1",
     chassis_serial="C-1",
     macs=("3c:ec:ef:00:00:01", "3c:ec:ef:00:00:02"),
-    gpu_uuids=("gpu-1",),
+    gpu_uuids=("gpu-5e2b1c0d-8f3a-4c6e-9b1d-7a2f0e4c8d55",),
     hostname="rack-3-7",
     boot_id="1d5e9c72-40aa-4b6f-8f03-b2a9c1d7e6f4",
 )

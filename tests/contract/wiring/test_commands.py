@@ -96,6 +96,9 @@ def test_b13_status_finds_files_that_are_not_the_helpers(tmp_path: Path, capsys:
     """Field report B13."""
     options = machine(tmp_path, '[helper]\nuser = "nobody"\n')
     assert run(BCD, ["status", *options]) == 78
+    assert " belongs to root, want nobody: chown nobody " in capsys.readouterr().err
+    os.chown(tmp_path / "data", 65534, 65534)
+    assert run(BCD, ["status", *options]) == 78
     assert ": owner root, want nobody: chown nobody " in capsys.readouterr().err
     for name in (IDENTITY, KEY):
         os.chown(tmp_path / "data" / name, 65534, 65534)
