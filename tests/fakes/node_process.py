@@ -30,7 +30,7 @@ class NodeProcess:
     """Its log goes into a file, which nobody has to read while it runs."""
 
     machine: Machine
-    process: "subprocess.Popen[bytes] | None" = None
+    process: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> Path:
