@@ -1,0 +1,261 @@
+"""The structures of TPM 2.0 Library Part 2 that bcd's commands use, field by field in the specification's order."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated
+
+from bcd.protocol.tpm2.wire import U8, U16, U32, Chosen, ListOf, Nested, Nothing, Sized, SizedOf
+
+
+class Algorithm(IntEnum):
+    """TPM_ALG_ID (Part 2, 6.3)."""
+
+    RSA = 0x0001
+    SHA1 = 0x0004
+    AES = 0x0006
+    KEYEDHASH = 0x0008
+    SHA256 = 0x000B
+    SHA384 = 0x000C
+    SHA512 = 0x000D
+    NULL = 0x0010
+    SM3_256 = 0x0012
+    SM4 = 0x0013
+    RSASSA = 0x0014
+    RSAES = 0x0015
+    RSAPSS = 0x0016
+    OAEP = 0x0017
+    ECDSA = 0x0018
+    SM2 = 0x001B
+    ECSCHNORR = 0x001C
+    ECC = 0x0023
+    CAMELLIA = 0x0026
+    CFB = 0x0043
+
+
+class Curve(IntEnum):
+    """TPM_ECC_CURVE (Part 2, 6.4)."""
+
+    P256 = 0x0003
+
+
+class Handle(IntEnum):
+    """Permanent handles (Part 2, 7.4)."""
+
+    OWNER = 0x40000001
+    PASSWORD = 0x40000009
+    ENDORSEMENT = 0x4000000B
+
+
+class Attribute(IntEnum):
+    """TPMA_OBJECT (Part 2, 8.3)."""
+
+    FIXED_TPM = 1 << 1
+    FIXED_PARENT = 1 << 4
+    SENSITIVE_DATA_ORIGIN = 1 << 5
+    USER_WITH_AUTH = 1 << 6
+    ADMIN_WITH_POLICY = 1 << 7
+    NO_DA = 1 << 10
+    RESTRICTED = 1 << 16
+    DECRYPT = 1 << 17
+    SIGN = 1 << 18
+
+
+class NvAttribute(IntEnum):
+    """TPMA_NV (Part 2, 13.4)."""
+
+    OWNER_READ = 1 << 17
+    AUTH_READ = 1 << 18
+    WRITTEN = 1 << 29
+
+
+# The longest digest is SHA-512's; a name has its algorithm before it.
+MAX_DIGEST_BYTES = 64
+MAX_NAME_BYTES = 2 + MAX_DIGEST_BYTES
+MAX_ECC_BYTES = 66
+MAX_RSA_BYTES = 512
+# Part 2, TPML_DIGEST; HASH_COUNT of every TPM is below 16; more than 32 bytes of PCRs no TPM has.
+MAX_DIGESTS = 8
+MAX_BANKS = 16
+MAX_PCR_SELECT_BYTES = 32
+# More than any TPM's MAX_NV_BUFFER_SIZE, and what one reply can hold.
+MAX_NV_BUFFER_BYTES = 4096
+MAX_SENSITIVE_DATA_BYTES = 128
+
+_DIGEST = Sized(MAX_DIGEST_BYTES)
+_NAME = Sized(MAX_NAME_BYTES)
+_HASHED = (
+    Algorithm.RSASSA,
+    Algorithm.RSAPSS,
+    Algorithm.OAEP,
+    Algorithm.ECDSA,
+    Algorithm.SM2,
+    Algorithm.ECSCHNORR,
+    # Key derivations: MGF1, KDF1_SP800_56A, KDF2, KDF1_SP800_108.
+    0x0007,
+    0x0020,
+    0x0021,
+    0x0022,
+)
+
+
+@dataclass(frozen=True)
+class Cipher:
+    """Key length and mode of a TPMT_SYM_DEF_OBJECT."""
+
+    key_bits: Annotated[int, U16]
+    mode: Annotated[int, U16]
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """TPMT_SYM_DEF_OBJECT."""
+
+    algorithm: Annotated[int, U16]
+    cipher: Annotated[
+        Cipher | None,
+        Chosen(
+            "algorithm",
+            {
+                Algorithm.NULL: Nothing(),
+                Algorithm.AES: Nested(Cipher),
+                Algorithm.SM4: Nested(Cipher),
+                Algorithm.CAMELLIA: Nested(Cipher),
+            },
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """TPMT_RSA_SCHEME, TPMT_ECC_SCHEME and TPMT_KDF_SCHEME: an algorithm and, but for two, its hash."""
+
+    algorithm: Annotated[int, U16]
+    hash: Annotated[
+        int | None,
+        Chosen("algorithm", {Algorithm.NULL: Nothing(), Algorithm.RSAES: Nothing(), **dict.fromkeys(_HASHED, U16)}),
+    ]
+
+
+@dataclass(frozen=True)
+class RsaParameters:
+    """TPMS_RSA_PARMS; exponent 0 is 65537."""
+
+    symmetric: Annotated[Symmetric, Nested(Symmetric)]
+    scheme: Annotated[Scheme, Nested(Scheme)]
+    key_bits: Annotated[int, U16]
+    exponent: Annotated[int, U32]
+
+
+@dataclass(frozen=True)
+class EccParameters:
+    """TPMS_ECC_PARMS."""
+
+    symmetric: Annotated[Symmetric, Nested(Symmetric)]
+    scheme: Annotated[Scheme, Nested(Scheme)]
+    curve: Annotated[int, U16]
+    kdf: Annotated[Scheme, Nested(Scheme)]
+
+
+@dataclass(frozen=True)
+class Point:
+    """TPMS_ECC_POINT. Some TPMs strip leading zeros."""
+
+    x: Annotated[bytes, Sized(MAX_ECC_BYTES)]
+    y: Annotated[bytes, Sized(MAX_ECC_BYTES)]
+
+
+@dataclass(frozen=True)
+class Public:
+    """TPMT_PUBLIC of the two kinds of key that bcd meets."""
+
+    type: Annotated[int, U16]
+    name_algorithm: Annotated[int, U16]
+    attributes: Annotated[int, U32]
+    policy: Annotated[bytes, _DIGEST]
+    parameters: Annotated[
+        RsaParameters | EccParameters,
+        Chosen("type", {Algorithm.RSA: Nested(RsaParameters), Algorithm.ECC: Nested(EccParameters)}),
+    ]
+    unique: Annotated[
+        bytes | Point, Chosen("type", {Algorithm.RSA: Sized(MAX_RSA_BYTES), Algorithm.ECC: Nested(Point)})
+    ]
+
+
+@dataclass(frozen=True)
+class NvPublic:
+    """TPMS_NV_PUBLIC."""
+
+    index: Annotated[int, U32]
+    name_algorithm: Annotated[int, U16]
+    attributes: Annotated[int, U32]
+    policy: Annotated[bytes, _DIGEST]
+    size_bytes: Annotated[int, U16]
+
+
+@dataclass(frozen=True)
+class PcrSelection:
+    """TPMS_PCR_SELECTION: a bank, and a bit for each of its PCRs from the lowest."""
+
+    bank: Annotated[int, U16]
+    selected: Annotated[bytes, Sized(MAX_PCR_SELECT_BYTES, U8)]
+
+
+PCR_SELECTIONS = ListOf(Nested(PcrSelection), MAX_BANKS)
+
+
+@dataclass(frozen=True)
+class SensitiveCreate:
+    """TPMS_SENSITIVE_CREATE."""
+
+    auth: Annotated[bytes, _DIGEST]
+    data: Annotated[bytes, Sized(MAX_SENSITIVE_DATA_BYTES)]
+
+
+@dataclass(frozen=True)
+class CreationData:
+    """TPMS_CREATION_DATA."""
+
+    pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
+    pcr_digest: Annotated[bytes, _DIGEST]
+    locality: Annotated[int, U8]
+    parent_name_algorithm: Annotated[int, U16]
+    parent_name: Annotated[bytes, _NAME]
+    parent_qualified_name: Annotated[bytes, _NAME]
+    outside_info: Annotated[bytes, _DIGEST]
+
+
+@dataclass(frozen=True)
+class CreationTicket:
+    """TPMT_TK_CREATION."""
+
+    tag: Annotated[int, U16]
+    hierarchy: Annotated[int, U32]
+    digest: Annotated[bytes, _DIGEST]
+
+
+@dataclass(frozen=True)
+class CommandAuth:
+    """TPMS_AUTH_COMMAND."""
+
+    session: Annotated[int, U32]
+    nonce: Annotated[bytes, _DIGEST]
+    attributes: Annotated[int, U8]
+    hmac: Annotated[bytes, _DIGEST]
+
+
+@dataclass(frozen=True)
+class AnswerAuth:
+    """TPMS_AUTH_RESPONSE."""
+
+    nonce: Annotated[bytes, _DIGEST]
+    attributes: Annotated[int, U8]
+    hmac: Annotated[bytes, _DIGEST]
+
+
+# The empty password of a hierarchy, a key of ours or an index (Part 1, 19.4); continueSession is always set for it.
+EMPTY_PASSWORD = CommandAuth(session=Handle.PASSWORD, nonce=b"", attributes=1, hmac=b"")
+
+SIZED_PUBLIC = SizedOf(Public)
+SIZED_NV_PUBLIC = SizedOf(NvPublic)
+SIZED_SENSITIVE = SizedOf(SensitiveCreate)
+SIZED_CREATION_DATA = SizedOf(CreationData)

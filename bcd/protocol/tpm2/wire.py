@@ -1,0 +1,203 @@
+"""One codec for structures that are declared field by field (TPM 2.0 Library, Part 2: big-endian, no padding).
+
+A structure is a frozen dataclass; each field's annotation carries the kind it has on the wire. Decoding is total and
+strict: any bytes give a value or `Malformed`, every length is bounded, nothing may be left over.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, get_type_hints
+
+T = TypeVar("T")
+
+
+class Malformed(ValueError):
+    """Bytes that are no such structure, or a value that has no such bytes."""
+
+
+class Reader:
+    """Bytes, taken from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size_bytes: int) -> bytes:
+        end = self._at + size_bytes
+        if end > len(self._data):
+            raise Malformed(f"ends after {len(self._data)} bytes, wants {end}")
+        taken = self._data[self._at : end]
+        self._at = end
+        return taken
+
+    def rest(self) -> bytes:
+        return self.take(len(self._data) - self._at)
+
+    def end(self) -> None:
+        if self._at != len(self._data):
+            raise Malformed(f"{len(self._data) - self._at} bytes left over")
+
+
+class Kind(Protocol):
+    """How one field stands on the wire. `seen` is the fields before it, by name."""
+
+    def write(self, value: Any, seen: Mapping[str, Any]) -> bytes: ...
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    size_bytes: int
+
+    def write(self, value: int, _seen: Mapping[str, Any]) -> bytes:
+        if not 0 <= value < 1 << (8 * self.size_bytes):
+            raise Malformed(f"{value} does not fit {self.size_bytes} bytes")
+        return value.to_bytes(self.size_bytes)
+
+    def read(self, reader: Reader, _seen: Mapping[str, Any]) -> int:
+        return int.from_bytes(reader.take(self.size_bytes))
+
+
+U8, U16, U32 = Unsigned(1), Unsigned(2), Unsigned(4)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """TPM2B_*: a length, and at most so many bytes."""
+
+    max_bytes: int
+    length: Unsigned = U16
+
+    def write(self, value: bytes, seen: Mapping[str, Any]) -> bytes:
+        if len(value) > self.max_bytes:
+            raise Malformed(f"{len(value)} bytes, at most {self.max_bytes}")
+        return self.length.write(len(value), seen) + value
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> bytes:
+        size_bytes = self.length.read(reader, seen)
+        if size_bytes > self.max_bytes:
+            raise Malformed(f"{size_bytes} bytes, at most {self.max_bytes}")
+        return reader.take(size_bytes)
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A structure in place."""
+
+    declared: type[Any]
+
+    def write(self, value: Any, _seen: Mapping[str, Any]) -> bytes:
+        if not isinstance(value, self.declared):
+            raise Malformed(f"no {self.declared.__name__}")
+        return encode(value)
+
+    def read(self, reader: Reader, _seen: Mapping[str, Any]) -> Any:
+        return read(self.declared, reader)
+
+
+@dataclass(frozen=True)
+class SizedOf:
+    """TPM2B_ of a structure: its length, and it alone."""
+
+    declared: type[Any]
+
+    def write(self, value: Any, seen: Mapping[str, Any]) -> bytes:
+        inner = Nested(self.declared).write(value, seen)
+        return U16.write(len(inner), seen) + inner
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any:
+        return decode(self.declared, reader.take(U16.read(reader, seen)))
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """TPML_*: a count, and at most so many."""
+
+    item: Kind
+    max_items: int
+
+    def write(self, value: tuple[Any, ...], seen: Mapping[str, Any]) -> bytes:
+        if len(value) > self.max_items:
+            raise Malformed(f"{len(value)} items, at most {self.max_items}")
+        return U32.write(len(value), seen) + b"".join(self.item.write(one, seen) for one in value)
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> tuple[Any, ...]:
+        count = U32.read(reader, seen)
+        if count > self.max_items:
+            raise Malformed(f"{count} items, at most {self.max_items}")
+        return tuple(self.item.read(reader, seen) for _ in range(count))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The empty arm of a union: None, and no bytes."""
+
+    def write(self, value: None, _seen: Mapping[str, Any]) -> bytes:
+        if value is not None:
+            raise Malformed("a value where there is none")
+        return b""
+
+    def read(self, _reader: Reader, _seen: Mapping[str, Any]) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """TPMU_*: what the field `selector`, earlier in the same structure, says."""
+
+    selector: str
+    arms: Mapping[int, Kind]
+
+    def write(self, value: Any, seen: Mapping[str, Any]) -> bytes:
+        return self._arm(seen).write(value, seen)
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any:
+        return self._arm(seen).read(reader, seen)
+
+    def _arm(self, seen: Mapping[str, Any]) -> Kind:
+        arm = self.arms.get(seen[self.selector])
+        if arm is None:
+            raise Malformed(f"{self.selector} 0x{seen[self.selector]:x} is none of this structure")
+        return arm
+
+
+_fields: dict[type[Any], tuple[tuple[str, Kind], ...]] = {}
+
+
+def fields_of(declared: type[Any]) -> tuple[tuple[str, Kind], ...]:
+    """The names and kinds of a declared structure, in its order."""
+    found = _fields.get(declared)
+    if found is None:
+        # Resolving annotations takes longer than all the rest of a command.
+        hints = get_type_hints(declared, include_extras=True)
+        found = tuple((field.name, hints[field.name].__metadata__[0]) for field in dataclasses.fields(declared))
+        _fields[declared] = found
+    return found
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a declared structure."""
+    seen: dict[str, Any] = {}
+    parts = []
+    for name, kind in fields_of(type(value)):
+        parts.append(kind.write(getattr(value, name), seen))
+        seen[name] = getattr(value, name)
+    return b"".join(parts)
+
+
+def read(declared: type[T], reader: Reader) -> T:
+    """The structure at the front of `reader`."""
+    seen: dict[str, Any] = {}
+    for name, kind in fields_of(declared):
+        seen[name] = kind.read(reader, seen)
+    return declared(**seen)
+
+
+def decode(declared: type[T], data: bytes) -> T:
+    """The structure that all of `data` is."""
+    reader = Reader(data)
+    value = read(declared, reader)
+    reader.end()
+    return value
