@@ -92,7 +92,7 @@ def locked(where: Path) -> Iterator[None]:
 
 
 def usage(scene: Scene) -> Ran:
-    return run("serve", "--dir", str(scene.still), "--http", "127.0.0.1:0")
+    return run("serve", "--dir", str(scene.still), "--https", "127.0.0.1:0")
 
 
 def no_directory(scene: Scene) -> Ran:

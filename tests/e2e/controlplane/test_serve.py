@@ -188,7 +188,7 @@ def test_the_service_manager_hears_of_it(fresh: Plane, tmp_path: Path, abstract:
         ("nodes", "show", "--dir", "D"),
         ("audit", "tail", "--dir", "D", "-n", "many"),
         ("serve", "--dir", "D", "--join", "8443"),
-        ("serve", "--dir", "D", "--http", "127.0.0.1:0"),
+        ("serve", "--dir", "D", "--http", "8443"),
         ("serve", "--dir", "D", "--joi", "127.0.0.1:0"),
         ("serve", "--dir", "D", "--gateway", "8443"),
         ("nodes", "revoke", "n-1", "--dir", "D"),
