@@ -355,3 +355,36 @@ def test_a_thief_is_caught_with_the_node_when_both_use_what_they_have() -> None:
     for which in range(2):
         thief.hello(which)
         assert not thief.welcome
+
+
+def test_a_request_that_arrives_after_its_certificate_was_replaced_makes_nobody_a_copy() -> None:
+    """Given up by the node, which asked again and has gone on with the new pair by then."""
+    world = _world(World)
+    world.the_next_call("late")
+    world.renew()
+    world.renew()
+    world.what_is_late_arrives()
+    world.nobody_is_wrongly_called_a_copy()
+    world.the_end()
+
+
+def test_a_node_whose_certificate_a_restored_server_does_not_know_goes_on() -> None:
+    world = _world(World)
+    world.back_up()
+    world.time_passes(2 * 3600.0)
+    world.renew()
+    world.restore(0)
+    world.the_end()
+    assert world.node.session
+
+
+def test_a_node_joined_anew_leaves_a_thief_nothing() -> None:
+    world = _world(Stolen)
+    world.copy_the_disk()
+    world.reset_and_join()
+    world.node.on_time()
+    world.the_thief_says_hello(0)
+    assert world.thief is not None
+    assert not world.thief.welcome
+    world.the_end()
+    assert world.node.session
