@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from bcd.domain.model.names import NodeId
 from bcd.ports.events import Events
 from bcd.protocol.files.encoding import MalformedFile, from_time, to_time
 
+_ID = re.compile(r"[0-9a-f]{32}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (
     node_id TEXT NOT NULL, journal_id TEXT NOT NULL, server_time TEXT,
@@ -151,6 +153,10 @@ def open_journal(path: str, node: NodeId, events: Events) -> SqliteNodeJournal:
                 if row is None:
                     row = (secrets.token_hex(16), None)
                     connection.execute("INSERT INTO meta (node_id, journal_id) VALUES (?, ?)", (node, row[0]))
+                elif not _ID.fullmatch(str(row[0])):
+                    # No gateway would welcome the node with it.
+                    row = (secrets.token_hex(16), row[1])
+                    connection.execute("UPDATE meta SET journal_id = ?", (row[0],))
         except BaseException:
             connection.close()
             raise

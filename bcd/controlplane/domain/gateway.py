@@ -1,5 +1,6 @@
 """What nodes ask of the gateway, and what it answers."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -7,6 +8,9 @@ from bcd.controlplane.domain.settings import SignedBundle
 from bcd.domain.model.claims import MAX_CLAIM
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.names import NodeId
+
+_JOURNAL_ID = re.compile(r"[0-9a-f]{32}")
+NODE_KEYS = ("file", "tpm")
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,12 @@ class Greeting:
 
     @property
     def in_bounds(self) -> bool:
-        words = (self.journal_id, self.boot_id, self.daemon_version, self.node_key)
-        return all(len(word) <= MAX_CLAIM and word.isprintable() for word in words)
+        words = (self.boot_id, self.daemon_version)
+        return (
+            _JOURNAL_ID.fullmatch(self.journal_id) is not None
+            and self.node_key in NODE_KEYS
+            and all(len(word) <= MAX_CLAIM and word.isprintable() for word in words)
+        )
 
 
 @dataclass(frozen=True)

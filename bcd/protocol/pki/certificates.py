@@ -36,6 +36,10 @@ _KNOWN = frozenset(
     }
 )
 _IDENTIFIERS = frozenset({ExtensionOID.SUBJECT_KEY_IDENTIFIER, ExtensionOID.AUTHORITY_KEY_IDENTIFIER})
+# The critical keyUsage of a leaf, as it stands in the certificate.
+_DIGITAL_SIGNATURE = bytes.fromhex("300e0603551d0f0101ff040403020780")
+# Of an issuer these alone are looked at, so that no other may be critical.
+_OF_AN_ISSUER = frozenset({ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE})
 _PURPOSES = sorted(oid.dotted_string for oid in (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH))
 # Names and extensions are parsed when they are first read, and each kind of nonsense has an exception of its own.
 _DOES_NOT_PARSE = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
@@ -53,7 +57,7 @@ def parse_leaf(der: bytes) -> Leaf:
         subject = certificate.subject
         san = extensions.get_extension_for_class(x509.SubjectAlternativeName)
         constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
-        usage = extensions.get_extension_for_class(x509.KeyUsage).value
+        usage = extensions.get_extension_for_class(x509.KeyUsage)
         extended = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound as missing:
         raise MalformedCertificate(f"the leaf has no {missing.oid._name}") from None
@@ -68,8 +72,14 @@ def parse_leaf(der: bytes) -> Leaf:
         raise MalformedCertificate("the leaf is not signed with ECDSA-SHA256")
     if constraints.ca:
         raise MalformedCertificate("the leaf is a CA")
-    if _usages(usage) != {"digital_signature"}:
+    if _usages(usage.value) != {"digital_signature"}:
         raise MalformedCertificate("the leaf's key usage is not digitalSignature alone")
+    if not usage.critical:
+        # X509-SVID, 4.3.
+        raise MalformedCertificate("the leaf's key usage is not critical")
+    if _DIGITAL_SIGNATURE not in _extensions(certificate):
+        # A list of named bits has no zero bits at its end (X.690, 11.2.2); the parser takes them.
+        raise MalformedCertificate("the leaf's key usage is not DER")
     if sorted(oid.dotted_string for oid in extended) != _PURPOSES:
         raise MalformedCertificate("the leaf's extended key usage is not clientAuth and serverAuth")
     spiffe_id, ak_name = _names(san)
@@ -101,8 +111,8 @@ def check_chain(chain: Sequence[bytes], at: datetime) -> Leaf:
         raise MalformedCertificate(f"the chain has {len(chain)} certificates, want 1 to {MAX_CHAIN}")
     leaf = parse_leaf(chain[0])
     certificates = [load(der) for der in chain]
-    for below, above in pairwise(certificates):
-        _check_issuer(above)
+    for number, (below, above) in enumerate(pairwise(certificates)):
+        _check_issuer(above, number)
         _check_signed(below, above)
     for certificate in certificates:
         if not certificate.not_valid_before_utc <= at < certificate.not_valid_after_utc:
@@ -139,14 +149,22 @@ def _shown(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _check_issuer(certificate: x509.Certificate) -> None:
+def _check_issuer(certificate: x509.Certificate, below: int) -> None:
+    """`below`: how many CAs stand between it and the leaf."""
     try:
-        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
-        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+        extensions = certificate.extensions
+        constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = extensions.get_extension_for_class(x509.KeyUsage).value
     except (x509.ExtensionNotFound, *_DOES_NOT_PARSE):
         raise MalformedCertificate("an issuer in the chain does not say that it is a CA") from None
     if not constraints.ca or not usage.key_cert_sign:
         raise MalformedCertificate("an issuer in the chain may not sign certificates")
+    if constraints.path_length is not None and constraints.path_length < below:
+        raise MalformedCertificate(f"an issuer in the chain has a path length of {constraints.path_length}")
+    for extension in extensions:
+        if extension.critical and extension.oid not in _OF_AN_ISSUER:
+            oid = extension.oid.dotted_string
+            raise MalformedCertificate(f"an issuer in the chain has an unknown critical extension {oid}")
 
 
 def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
@@ -163,6 +181,11 @@ def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
 def _parts(certificate: x509.Certificate) -> tuple[bytes, ...]:
     """What stands in the TBSCertificate of version 3 (RFC 5280, 4.1): the algorithm at 2, the key at 6."""
     return parts_of.children(certificate.tbs_certificate_bytes)
+
+
+def _extensions(certificate: x509.Certificate) -> tuple[bytes, ...]:
+    """What stands in its [3], the last part."""
+    return parts_of.children(parts_of.children(_parts(certificate)[-1])[0])
 
 
 def _spki(certificate: x509.Certificate) -> bytes:

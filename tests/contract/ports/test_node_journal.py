@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -157,6 +158,21 @@ def test_a_new_journal_has_a_new_id(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).unlink()
     journal = opened(tmp_path)
     assert journal.journal_id != first
+    journal.close()
+
+
+@pytest.mark.parametrize("broken", ["", "j", "G" * 32, 7])
+def test_an_id_that_no_gateway_takes_is_replaced_for_good(tmp_path: Path, broken: object) -> None:
+    opened(tmp_path).close()
+    with sqlite3.connect(tmp_path / JOURNAL) as connection:
+        connection.execute("UPDATE meta SET journal_id = ?", (broken,))
+    connection.close()
+    journal = opened(tmp_path)
+    first = journal.journal_id
+    journal.close()
+    assert re.fullmatch(r"[0-9a-f]{32}", first)
+    journal = opened(tmp_path)
+    assert journal.journal_id == first
     journal.close()
 
 

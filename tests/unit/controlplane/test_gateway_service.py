@@ -27,7 +27,9 @@ from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.controlplane.member import Member
 
 PATIENCE_S = 20.0
-HELLO = pb.NodeMessage(hello=pb.Hello(journal_id="0a" * 16, daemon_version="0.1.0")).SerializeToString()
+HELLO = pb.NodeMessage(
+    hello=pb.Hello(journal_id="0a" * 16, daemon_version="0.1.0", node_key="file")
+).SerializeToString()
 
 
 class Aborted(Exception):
@@ -504,10 +506,18 @@ def test_a_hello_out_of_bounds_is_malformed(plane: MemoryControlPlane, member: M
     scene = Scene(plane)
 
     async def test() -> None:
-        for hello in (pb.Hello(boot_id="x" * 257), pb.Hello(daemon_version="0\n1")):
-            data = pb.NodeMessage(hello=hello).SerializeToString()
+        departures: list[dict[str, str]] = [
+            {"boot_id": "x" * 257},
+            {"daemon_version": "0\n1"},
+            *({"journal_id": text} for text in ("", "00", "g" * 32, "0A" * 16, "0a" * 17, "0a" * 16 + "\n", "٠" * 32)),
+            *({"node_key": text} for text in ("", "File", "hsm")),
+        ]
+        good = {"journal_id": "0a" * 16, "boot_id": "b", "daemon_version": "0.1.0", "node_key": "tpm"}
+        for departure in departures:
+            data = pb.NodeMessage(hello=pb.Hello(**(good | departure))).SerializeToString()
             status = await scene.session(Context(member.leaf, data))
             assert status[0] is grpc.StatusCode.INVALID_ARGUMENT
+            assert reason_of(status) == ""
 
     run(scene, test)
 

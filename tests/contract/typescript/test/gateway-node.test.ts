@@ -207,17 +207,13 @@ test("nobody gets as far as a message without a leaf under the node root CA", as
   assert.deepEqual({ good, none, other }, { good: true, none: false, other: false });
 });
 
-/** The page says 32 hex digits, and neither what a gateway answers to anything else nor that it must refuse it: told here,
- * not judged. HOLES.md has it. */
-test("what a Hello with a journal id that is none is answered", async (t) => {
+test("a Hello with a journal id that is none is out of form, which is no verdict", async () => {
   const node = await joined();
-  for (const journal of ["", "00", "G".repeat(32), `${JOURNAL}00`]) {
+  for (const journal of ["", "00", "G".repeat(32), "0A".repeat(16), `${JOURNAL}00`]) {
     const session = node.session();
     session.hello(journal);
-    const answer = await session.next().then((message) => message.case ?? "nothing", (error: unknown) => String(error));
-    t.diagnostic(`journal_id ${JSON.stringify(journal)}: ${answer}`);
-    session.halfClose();
-    await session.ended();
+    const end = await session.ended();
+    assert.deepEqual([end.code, end.reason], [status.INVALID_ARGUMENT, undefined], journal);
   }
   await welcomed(node);
 });

@@ -44,6 +44,11 @@ def usage(*usages: str) -> Mapping[type[x509.ExtensionType], pki.Extension | Non
     return {x509.KeyUsage: (pki.key_usage(*usages), True)}
 
 
+def raw_usage(der: str) -> Mapping[type[x509.ExtensionType], pki.Extension | None]:
+    """A keyUsage of exactly these bytes, which no builder makes."""
+    return {x509.KeyUsage: (x509.UnrecognizedExtension(ObjectIdentifier("2.5.29.15"), hexed(der)), True)}
+
+
 def extended(*oids: ObjectIdentifier) -> Mapping[type[x509.ExtensionType], pki.Extension | None]:
     return {x509.ExtendedKeyUsage: (x509.ExtendedKeyUsage(oids), False)}
 
@@ -73,6 +78,13 @@ DEPARTURES: list[tuple[str, str, dict[str, object]]] = [
     ("enciphers keys too", "key usage", {"change": usage("digital_signature", "key_encipherment")}),
     ("enciphers data too", "key usage", {"change": usage("digital_signature", "data_encipherment")}),
     ("agrees on keys only", "key usage", {"change": usage("key_agreement")}),
+    (
+        "has an uncritical keyUsage",
+        "key usage is not critical",
+        {"change": {x509.KeyUsage: (pki.key_usage("digital_signature"), False)}},
+    ),
+    ("has a keyUsage with a zero bit more", "key usage is not DER", {"change": raw_usage("03020080")}),
+    ("has a keyUsage with a zero byte more", "key usage is not DER", {"change": raw_usage("0303078000")}),
     ("is a client only", "extended key usage", {"change": extended(CLIENT)}),
     ("is a server only", "extended key usage", {"change": extended(SERVER)}),
     ("signs code too", "extended key usage", {"change": extended(CLIENT, SERVER, ExtendedKeyUsageOID.CODE_SIGNING)}),
@@ -347,6 +359,8 @@ def test_a_chain_of_five_is_one_and_of_six_is_none() -> None:
 
 
 CA_NAME = pki.CA.name
+CA_EXTENSIONS: list[pki.Extension] = [(x509.BasicConstraints(True, None), True), (pki.key_usage("key_cert_sign"), True)]
+UNKNOWN = x509.UnrecognizedExtension(ObjectIdentifier("1.3.6.1.4.1.55555.1"), hexed("0500"))
 ISSUERS: list[tuple[str, pki.Ca]] = [
     ("may not sign certificates", pki.ca(is_ca=False)),
     ("may not sign certificates", pki.ca(usages=["crl_sign"])),
@@ -364,6 +378,11 @@ ISSUERS: list[tuple[str, pki.Ca]] = [
             ]
         ),
     ),
+    ("an unknown critical extension 1.3.6.1.4.1.55555.1", pki.ca(extensions=[*CA_EXTENSIONS, (UNKNOWN, True)])),
+    (
+        "an unknown critical extension 2.5.29.37",
+        pki.ca(extensions=[*CA_EXTENSIONS, (x509.ExtendedKeyUsage([CLIENT, SERVER]), True)]),
+    ),
     ("is valid from", pki.ca(not_after=pki.NOW)),
     ("is valid from", pki.ca(not_before=pki.NOW + SECOND)),
 ]
@@ -374,6 +393,24 @@ def test_an_issuer_that_may_not_issue_ends_the_chain(why: str, issuer: pki.Ca) -
     assert check_chain(pki.chain(pki.ca()), pki.NOW)
     with pytest.raises(MalformedCertificate, match=why):
         check_chain(pki.chain(issuer), pki.NOW)
+
+
+def test_an_issuers_uncritical_extensions_are_passed_over() -> None:
+    assert check_chain(pki.chain(pki.ca(extensions=[*CA_EXTENSIONS, (UNKNOWN, False)])), pki.NOW)
+
+
+@pytest.mark.parametrize(("length", "below", "fine"), [(0, 0, True), (0, 1, False), (1, 1, True), (1, 2, False)])
+def test_an_issuer_reaches_as_far_as_its_path_length(length: int, below: int, fine: bool) -> None:
+    """RFC 5280, 4.2.1.9: how many CAs may stand between it and the leaf."""
+    constraints = x509.BasicConstraints(True, length)
+    authority = pki.ca(3000, name="top", extensions=[(constraints, True), (pki.key_usage("key_cert_sign"), True)])
+    for n in range(below):
+        authority = pki.ca(3001 + n, above=authority, name=f"CA {n}")
+    if fine:
+        assert check_chain(pki.chain(authority), pki.NOW)
+    else:
+        with pytest.raises(MalformedCertificate, match="an issuer in the chain has a path length of"):
+            check_chain(pki.chain(authority), pki.NOW)
 
 
 def test_each_certificate_is_signed_by_the_next() -> None:

@@ -17,11 +17,13 @@ function checkIssuer(issuer: Parsed, below: number): void {
   require(constraints !== undefined, "chain: issuer", "an issuer without basicConstraints");
   const read = under("chain: issuer", () => decode(extensionValue(constraints), BasicConstraints));
   require(read.cA, "chain: issuer", "an issuer is no CA");
-  // RFC 5280 section 6.1.4: what the issuer itself says of how far it reaches.
+  // RFC 5280 section 4.2.1.9: how many CAs may stand between it and the leaf.
   require((read.pathLenConstraint ?? MAX_CHAIN) >= below, "chain: issuer", "the path length is too short");
   const usage = extension(issuer, OID.keyUsage);
   require(usage !== undefined, "chain: issuer", "an issuer without keyUsage");
   require(((extensionValue(usage)[3] ?? 0) & KEY_CERT_SIGN) !== 0, "chain: issuer", "an issuer without keyCertSign");
+  const critical = issuer.extensions.find((one) => one.critical && one !== constraints && one !== usage);
+  require(critical === undefined, "chain: issuer", `an issuer's ${critical?.extnID ?? ""} is critical`);
 }
 
 function checkSignedBy(certificate: Parsed, issuer: Parsed): void {

@@ -70,6 +70,7 @@ function checkUsage(leaf: Parsed): void {
   require(!read.cA && read.pathLenConstraint === undefined, "basicConstraints", "CA:TRUE, or a path length");
   const usage = extension(leaf, OID.keyUsage);
   require(usage !== undefined, "keyUsage", "absent");
+  require(usage.critical, "keyUsage", "not critical");
   require(hex(extensionValue(usage)) === DIGITAL_SIGNATURE_ALONE, "keyUsage", "not digitalSignature alone");
   const extended = extension(leaf, OID.extendedKeyUsage);
   require(extended !== undefined, "extendedKeyUsage", "absent");
