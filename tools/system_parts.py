@@ -35,6 +35,9 @@ PARTS = (
     Part("gdb", "gdb"),
     Part("gcore", "gdb"),
     Part("ip", "iproute2"),
+    Part("swtpm", "swtpm"),
+    Part("swtpm_setup", "swtpm-tools"),
+    Part("tpm2_createprimary", "tpm2-tools"),
 )
 
 

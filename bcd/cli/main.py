@@ -20,9 +20,11 @@ Node identity that survives: a P-256 key and a certificate of at most 24 hours.
   node     keep it alive: a session, and a new key and certificate at 60 % of every certificate's life
   status   what the identity is and until when; exits as a node with it would start
   doctor   what is wrong, and the way back
+  tpm identify
+           what this machine's TPM is and holds, and whether node keys can live in it
 
 {program} COMMAND --help says more; {program} --version says which.
-Not in this version: helper, ramdisk, tpm; keys in a TPM; --server."""
+Not in this version: helper, ramdisk; keys in a TPM; --server."""
 
 
 def _container() -> "type[Node]":
@@ -73,4 +75,8 @@ def _command(build: Build, argv: Sequence[str]) -> int:
             from bcd.cli import doctor
 
             return doctor.run(build, rest)
+        case ["tpm", "identify", *rest]:
+            from bcd.cli import tpm_identify
+
+            return tpm_identify.run(build, rest)
     raise Usage(Message.NO_COMMAND, program=build.program)

@@ -14,6 +14,9 @@ from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.host.entropy import SystemEntropy
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
+from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.device import DeviceLink
+from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
@@ -29,6 +32,7 @@ from bcd.ports.hardware import Hardware
 from bcd.ports.join_transport import JoinTransport
 from bcd.ports.journal import Journal
 from bcd.ports.keys import KeyStore
+from bcd.ports.tpm import Tpm
 from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, SERVING_CA_FILE, Address, Config
 from bcd.protocol.pki import seal
 from bcd.wiring import node
@@ -78,6 +82,10 @@ def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:
     )
 
 
+def _tpm(config: Config) -> LinkedTpm:
+    return LinkedTpm(lambda: Client(DeviceLink(config.tpm_device), config.tpm_device))
+
+
 def _daemon(*, config: Config, **parts: Any) -> "RunningNode":
     # A join needs none of what this imports.
     from bcd.wiring import running
@@ -96,6 +104,7 @@ class Node(containers.DeclarativeContainer):
     clock: providers.Provider[Clock] = providers.Singleton(SystemClock)
     entropy: providers.Provider[Entropy] = providers.Singleton(SystemEntropy)
     hardware: providers.Provider[Hardware] = providers.Singleton(SysfsHardware)
+    tpm: providers.Provider[Tpm] = providers.Singleton(_tpm, config)
     keys: providers.Provider[KeyStore] = providers.Singleton(FileKeys)
     fs: providers.Provider[Fs] = providers.Singleton(node.data_directory, config)
     record: providers.Provider[LocalFs | None] = providers.Singleton(node.record_directory, config)

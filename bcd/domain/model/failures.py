@@ -109,6 +109,25 @@ class Message(Enum):
     REVOKED = "agent: this node's certificate was revoked"
     ANOTHER_LEAF = "identity changed on disk while this one was revoked: start bcd node again"
     SECOND_NODE = "{path} is served by {holder}: stop that bcd node first"
+    # The TPM
+    TPM_ABSENT = (
+        "no TPM 2.0: {device}: {why}: switch it on in the firmware, "
+        "or name another with device under [tpm] in config.toml"
+    )
+    TPM_OLD = "no TPM 2.0: {device} answers as a TPM 1.2: switch it to 2.0 in the firmware, if it can"
+    TPM_OPEN = "cannot open the TPM {device}: {why}: run it as root, and let the unit have the device (DeviceAllow)"
+    TPM_BUSY = "the TPM {device} is busy: {why}: run it again; when it stays so, restart the machine"
+    TPM_NOT_STARTED = "the TPM {device} is not started (0x100; did a resume fail?): restart the machine"
+    TPM_PASSWORD = (
+        "the TPM's {hierarchy} hierarchy has a password ({device}): take it away with tpm2_changeauth -c {hierarchy}"
+    )
+    TPM_HIERARCHY = "the TPM's {hierarchy} hierarchy is disabled ({device}): enable it in the firmware"
+    TPM_LOCKOUT = (
+        "the TPM {device} is locked out after failed authorizations (0x921): wait until it recovers, "
+        "or clear it with tpm2_dictionarylockout --clear-lockout"
+    )
+    TPM_FULL = "the TPM {device} has no free object slots (others hold them): end what uses it, or restart the machine"
+    TPM_FAILED = "the TPM {device}: {command} failed: {why}: run it again; when it stays so, restart the machine"
     # Anything else
     INTERNAL = "{program}: internal error ({what}): please report it; nothing was deleted"
 

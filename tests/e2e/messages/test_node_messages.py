@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from bcd.domain.model.failures import Message
+from tests.e2e.messages import tpm
 from tests.fakes import commands, pki, scripted_server
 from tests.fakes.commands import Ran
 from tests.fakes.plane import Machine, Plane, control_plane
@@ -462,6 +463,16 @@ PROVOKED = {
     Message.ANOTHER_LEAF: Provoked(75, another_leaf),
     Message.SECOND_NODE: Provoked(75, second_node),
     Message.INTERNAL: Provoked(70, internal),
+    Message.TPM_ABSENT: Provoked(75, tpm.absent),
+    Message.TPM_OLD: Provoked(75, tpm.old),
+    Message.TPM_OPEN: Provoked(75, tpm.forbidden, root=True),
+    Message.TPM_BUSY: Provoked(75, tpm.busy),
+    Message.TPM_NOT_STARTED: Provoked(75, tpm.not_started),
+    Message.TPM_PASSWORD: Provoked(75, tpm.password),
+    Message.TPM_HIERARCHY: Provoked(75, tpm.hierarchy_off),
+    Message.TPM_LOCKOUT: Provoked(75, tpm.locked_out),
+    Message.TPM_FULL: Provoked(75, tpm.full),
+    Message.TPM_FAILED: Provoked(75, tpm.failed),
 }
 
 

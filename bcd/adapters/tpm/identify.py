@@ -1,0 +1,163 @@
+"""`Tpm` by the client: which endorsement keys, certificates and banks a TPM has, and whether it takes node keys."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+from bcd.adapters.tpm import failures
+from bcd.adapters.tpm.client import AnotherKey, Client
+from bcd.adapters.tpm.failures import Refusal
+from bcd.domain.model.failures import Failure
+from bcd.domain.model.tpm import EkKind, EndorsementKey, Stored, TpmFound
+from bcd.protocol.tpm2 import commands, names, templates
+from bcd.protocol.tpm2.codes import Rc
+from bcd.protocol.tpm2.commands import Empty, NvReadIn, PcrReadIn
+from bcd.protocol.tpm2.structures import Algorithm, Handle, NvAttribute, PcrSelection, Public
+from bcd.protocol.tpm2.wire import Malformed
+
+# TCG EK Credential Profile 2.5, 2.2.1.4 and 2.2.1.5: the low range, the high range, chains.
+_RSA_2048_INDEX = 0x01C00002
+_ECC_P256_INDEX = 0x01C0000A
+_LATER_INDICES = range(0x01C00012, 0x01C0001F, 2)
+_CHAIN_INDICES = range(0x01C00100, 0x01C00200)
+# TCG TPM v2.0 Provisioning Guidance, 7.8: where a manufacturer leaves the RSA EK.
+_PERSISTENT_RSA = 0x81010001
+# The least that MAX_NV_BUFFER_SIZE is on a PC's TPM (PC Client Platform TPM Profile).
+_NV_BLOCK_BYTES = 512
+_BANKS = {
+    "sha1": Algorithm.SHA1,
+    "sha256": Algorithm.SHA256,
+    "sha384": Algorithm.SHA384,
+    "sha512": Algorithm.SHA512,
+    "sm3_256": Algorithm.SM3_256,
+}
+_PCR_0 = b"\x01\x00\x00"
+_PROFILE = (
+    (EkKind.RSA_2048, templates.EK_RSA_2048, _RSA_2048_INDEX),
+    (EkKind.ECC_P256, templates.EK_ECC_P256, _ECC_P256_INDEX),
+)
+
+
+T = TypeVar("T")
+
+
+class LinkedTpm:
+    """The TPM that `connect` gives a client for."""
+
+    def __init__(self, connect: Callable[[], Client]) -> None:
+        self._connect = connect
+
+    def identify(self) -> TpmFound:
+        client = self._connect()
+        try:
+            return _identify(client)
+        except Refusal as refusal:
+            raise failures.of_code(refusal, client.device) from None
+        finally:
+            client.close()
+
+
+def _identify(client: Client) -> TpmFound:
+    banks = tuple(name for name, bank in _BANKS.items() if _has_bank(client, bank))
+    keys = tuple(_endorsement_key(client, *one) for one in _PROFILE)
+    return TpmFound(client.device, keys, tuple(_others(client)), banks, _node_key_trouble(client))
+
+
+def _has_bank(client: Client, bank: Algorithm) -> bool:
+    try:
+        answer = client.run(commands.PCR_READ, (), PcrReadIn((PcrSelection(bank, _PCR_0),)))
+    except Refusal as refusal:
+        if refusal.code.base == Rc.HASH:
+            # An algorithm this TPM does not have.
+            return False
+        raise
+    # A bank that is not allocated is read all the same: as no PCR.
+    return bool(answer.parameters.values)
+
+
+def _endorsement_key(client: Client, kind: EkKind, template: Public, index: int) -> EndorsementKey:
+    certificate, trouble = _tried(client, lambda: _stored(client, index))
+    public, no_key = _tried(client, lambda: _public(client, template, certificate))
+    spki, odd = _tried(client, lambda: names.spki(public) if public else b"")
+    return EndorsementKey(
+        kind,
+        spki or b"",
+        certificate,
+        public is not None and certificate is not None and names.in_certificate(public, certificate.data),
+        trouble or no_key or odd,
+    )
+
+
+def _public(client: Client, template: Public, certificate: Stored | None) -> Public:
+    """The endorsement key: the persistent one where the certificate names it, as deriving an RSA key takes a chip
+    seconds."""
+    if template is templates.EK_RSA_2048 and certificate is not None:
+        persistent = _persistent(client)
+        if (
+            persistent is not None
+            and templates.same_but_unique(persistent, template)
+            and names.in_certificate(persistent, certificate.data)
+        ):
+            return persistent
+    return client.load(Handle.ENDORSEMENT, template).public
+
+
+def _persistent(client: Client) -> Public | None:
+    try:
+        return client.run(commands.READ_PUBLIC, (_PERSISTENT_RSA,), Empty()).parameters.public
+    except Refusal:
+        return None
+
+
+def _node_key_trouble(client: Client) -> Failure | None:
+    template = templates.node_key(secrets.token_bytes(templates.UNIQUE_BYTES))
+    made, trouble = _tried(client, lambda: client.load(Handle.OWNER, template))
+    if made is None:
+        return trouble
+    _, odd = _tried(client, lambda: names.spki(made.public))
+    return odd
+
+
+def _others(client: Client) -> Iterator[Stored]:
+    for index in _LATER_INDICES:
+        found, _ = _tried(client, partial(_stored, client, index))
+        if found is not None:
+            yield found
+    for index in _CHAIN_INDICES:
+        found, _ = _tried(client, partial(_stored, client, index))
+        if found is None:
+            # A chain's parts lie one behind the other.
+            return
+        yield found
+
+
+def _stored(client: Client, index: int) -> Stored | None:
+    """What `index` holds; None when it is not there, or nothing was ever written to it."""
+    try:
+        public = client.run(commands.NV_READ_PUBLIC, (index,), Empty()).parameters.public
+    except Refusal as refusal:
+        if refusal.code.base == Rc.HANDLE:
+            return None
+        raise
+    if not public.attributes & NvAttribute.WRITTEN:
+        return None
+    reader = index if public.attributes & NvAttribute.AUTH_READ else Handle.OWNER
+    data = b""
+    while len(data) < public.size_bytes:
+        wanted = NvReadIn(min(_NV_BLOCK_BYTES, public.size_bytes - len(data)), len(data))
+        block = client.run(commands.NV_READ, (reader, index), wanted).parameters.data
+        if len(block) != wanted.size_bytes:
+            raise client.failed(commands.NV_READ, f"gave {len(block)} bytes for {wanted.size_bytes}")
+        data += block
+    return Stored(index, data)
+
+
+def _tried(client: Client, step: Callable[[], T]) -> tuple[T | None, Failure | None]:
+    """What `step` gives, or why this one thing cannot be had. A TPM that does not answer at all ends the report."""
+    try:
+        return step(), None
+    except Refusal as refusal:
+        return None, failures.of_code(refusal, client.device)
+    except (AnotherKey, Malformed) as error:
+        return None, client.failed(commands.CREATE_PRIMARY, str(error))
