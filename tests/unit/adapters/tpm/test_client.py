@@ -1,0 +1,254 @@
+"""The client over a scripted link: patience, room, late and malformed answers; every code and errno as a failure."""
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bcd.adapters.tpm import failures
+from bcd.adapters.tpm.client import AGAIN_AFTER_S, AnotherKey, Client
+from bcd.adapters.tpm.failures import Refusal
+from bcd.adapters.tpm.identify import LinkedTpm
+from bcd.adapters.tpm.link import Late
+from bcd.domain.model.failures import Failure, Message, TryLater
+from bcd.protocol.tpm2 import commands, names, templates
+from bcd.protocol.tpm2.codes import Code, Rc
+from bcd.protocol.tpm2.commands import CreatePrimaryOut, Empty
+from bcd.protocol.tpm2.structures import CreationData, CreationTicket, Handle, Public
+from bcd.protocol.tpm2.wire import encode
+
+FULL = 0x902
+KEYS = [templates.node_key(bytes([number]) * 32) for number in range(5)]
+
+
+def refusal(code: int) -> bytes:
+    return bytes.fromhex("80010000000a") + code.to_bytes(4)
+
+
+def made(handle: int, public: Public) -> bytes:
+    creation = CreationData((), b"", 1, 0x10, b"", b"", b"")
+    out = CreatePrimaryOut(public, creation, b"", CreationTicket(0x8021, 0x40000001, b""), names.name(public))
+    body = encode(out)
+    body = handle.to_bytes(4) + len(body).to_bytes(4) + body + bytes.fromhex("0000010000")
+    return b"\x80\x02" + (10 + len(body)).to_bytes(4) + bytes(4) + body
+
+
+OK = refusal(0)
+Step = bytes | Exception
+
+
+class Script:
+    """`Link` that gives its steps one by one, and the last for ever."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = deque(steps)
+        self.sent: list[bytes] = []
+        self.closed = 0
+
+    def transmit(self, command: bytes) -> bytes:
+        self.sent.append(command)
+        step = self.steps.popleft() if len(self.steps) > 1 else self.steps[0]
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    def close(self) -> None:
+        self.closed += 1
+
+    @property
+    def codes(self) -> list[int]:
+        return [int.from_bytes(command[6:10]) for command in self.sent]
+
+
+def over(*steps: Step) -> tuple[Client, Script, list[float]]:
+    script, waits = Script(*steps), list[float]()
+    return Client(script, "the device", waits.append), script, waits
+
+
+def read_public(client: Client) -> object:
+    return client.run(commands.READ_PUBLIC, (0x81010001,), Empty())
+
+
+@pytest.mark.parametrize("code", [0x922, 0x908, 0x90A])
+def test_the_same_bytes_are_sent_again_when_the_tpm_asks(code: int) -> None:
+    """B29."""
+    client, script, waits = over(refusal(code), refusal(code), refusal(0x18B))
+    with pytest.raises(Refusal) as caught:
+        read_public(client)
+    assert caught.value.code == Code(0x18B)
+    assert len(set(script.sent)) == 1
+    assert waits == list(AGAIN_AFTER_S[:2])
+
+
+def test_the_patience_is_bounded() -> None:
+    client, script, waits = over(refusal(0x922))
+    with pytest.raises(TryLater) as caught:
+        read_public(client)
+    assert caught.value.message is Message.TPM_BUSY
+    assert len(script.sent) == 1 + len(AGAIN_AFTER_S)
+    assert sum(waits) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("code", [0x101, 0x18B, 0x921, 0x9A2])
+def test_nothing_else_is_sent_again(code: int) -> None:
+    client, script, _ = over(refusal(code))
+    with pytest.raises(Refusal):
+        read_public(client)
+    assert len(script.sent) == 1
+
+
+def test_without_room_our_own_keys_go_and_the_command_comes_once_more() -> None:
+    """B30."""
+    client, script, _ = over(made(1, KEYS[0]), refusal(FULL), OK, made(2, KEYS[1]))
+    client.load(Handle.OWNER, KEYS[0])
+    assert client.load(Handle.OWNER, KEYS[1]).handle == 2
+    assert script.codes == [0x131, 0x131, 0x165, 0x131]
+    assert script.sent[1] == script.sent[3]
+
+
+def test_without_room_and_without_keys_of_ours_it_is_said_at_once() -> None:
+    client, script, _ = over(refusal(FULL))
+    with pytest.raises(Refusal) as caught:
+        read_public(client)
+    assert len(script.sent) == 1
+    assert failures.of_code(caught.value, "it").message is Message.TPM_FULL
+
+
+def test_a_key_that_a_command_names_is_not_put_out_for_it() -> None:
+    client, script, _ = over(made(1, KEYS[0]), refusal(FULL))
+    loaded = client.load(Handle.OWNER, KEYS[0])
+    with pytest.raises(Refusal):
+        client.run(commands.READ_PUBLIC, (loaded.handle,), Empty())
+    assert script.codes == [0x131, 0x173]
+
+
+def test_three_keys_stay_and_the_one_unused_longest_goes() -> None:
+    client, script, _ = over(*(made(number, KEYS[number]) for number in range(3)), OK, made(3, KEYS[3]), OK)
+    for number in (0, 1, 2, 0, 3):
+        client.load(Handle.OWNER, KEYS[number])
+    assert script.codes == [0x131] * 3 + [0x165, 0x131]
+    assert script.sent[3][10:] == (1).to_bytes(4), "1 was used before 2 and 0"
+    client.close()
+    assert [command[10:] for command in script.sent[5:]] == [(n).to_bytes(4) for n in (2, 0, 3)]
+    assert script.closed == 1
+
+
+def test_a_key_without_noda_is_refused_and_flushed() -> None:
+    """B27."""
+    client, script, _ = over(made(1, replace(KEYS[0], attributes=0x00040072)), OK)
+    with pytest.raises(AnotherKey):
+        client.load(Handle.OWNER, KEYS[0])
+    assert script.codes == [0x131, 0x165]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    {
+        "nothing": (b"", Message.TPM_FAILED),
+        "cut": (refusal(0x18B)[:-1], Message.TPM_FAILED),
+        "long": (refusal(0x18B) + b"\0", Message.TPM_FAILED),
+        "TPM 1.2": (bytes.fromhex("00c40000000a0000001e"), Message.TPM_OLD),
+        "late": (Late(), Message.TPM_BUSY),
+        "not started": (refusal(0x100), Message.TPM_NOT_STARTED),
+        "unplugged": (OSError(errno.EPIPE, ""), Message.TPM_FAILED),
+    }.values(),
+)
+def test_an_answer_that_is_none_is_the_documented_failure(step: Step, message: Message) -> None:
+    client, _, _ = over(step)
+    with pytest.raises(TryLater) as caught:
+        read_public(client)
+    assert caught.value.message is message
+    if message is Message.TPM_FAILED:
+        assert "ReadPublic" in caught.value.text
+
+
+def test_loaded_keys_die_with_the_transport() -> None:
+    client, script, _ = over(made(1, KEYS[0]), OSError(errno.EFAULT, ""), made(2, KEYS[0]))
+    client.load(Handle.OWNER, KEYS[0])
+    with pytest.raises(TryLater):
+        read_public(client)
+    assert client.load(Handle.OWNER, KEYS[0]).handle == 2
+    assert script.codes == [0x131, 0x173, 0x131]
+
+
+def test_an_end_that_fails_is_an_end() -> None:
+    client, script, _ = over(made(1, KEYS[0]), OSError(errno.EIO, ""))
+    client.load(Handle.OWNER, KEYS[0])
+    client.close()
+    assert script.closed >= 1
+
+
+@pytest.mark.parametrize("number", sorted(errno.errorcode))
+def test_every_errno_is_a_failure_that_names_the_device_and_what_the_system_said(number: int) -> None:
+    found = failures.of_errno(OSError(number, ""), "/dev/tpmrm7", "PCR_Read")
+    assert isinstance(found, TryLater)
+    assert "/dev/tpmrm7" in found.text
+    assert os.strerror(number) in found.text
+    expected = {errno.ENOENT: Message.TPM_ABSENT, errno.EACCES: Message.TPM_OPEN, errno.EBUSY: Message.TPM_BUSY}
+    assert found.message is expected.get(number, found.message)
+
+
+def test_an_error_without_a_number_is_a_failure_too() -> None:
+    """A socket's path that is too long, for one."""
+    assert failures.of_errno(OSError("AF_UNIX path too long"), "it", "PCR_Read").message is Message.TPM_FAILED
+
+
+@pytest.mark.parametrize("code", list(Rc), ids=lambda code: code.name)
+def test_every_code_is_a_failure_that_names_itself(code: Rc) -> None:
+    found = failures.of_code(Refusal("Sign", (Handle.OWNER,), Code(code)), "it")
+    special = {
+        Rc.INITIALIZE: Message.TPM_NOT_STARTED,
+        Rc.BAD_AUTH: Message.TPM_PASSWORD,
+        Rc.AUTH_FAIL: Message.TPM_PASSWORD,
+        Rc.HIERARCHY: Message.TPM_HIERARCHY,
+        Rc.LOCKOUT: Message.TPM_LOCKOUT,
+        Rc.OBJECT_MEMORY: Message.TPM_FULL,
+        Rc.RETRY: Message.TPM_BUSY,
+        Rc.YIELDED: Message.TPM_BUSY,
+        Rc.TESTING: Message.TPM_BUSY,
+    }
+    assert found.message is special.get(code, Message.TPM_FAILED)
+    if found.message is Message.TPM_FAILED:
+        assert f"Sign failed: TPM_RC_{code.name}" in found.text
+
+
+def test_a_password_is_the_hierarchys_that_the_command_named() -> None:
+    wrong = Code(0x9A2)
+    assert (
+        "endorsement hierarchy" in failures.of_code(Refusal("CreatePrimary", (Handle.ENDORSEMENT,), wrong), "it").text
+    )
+    assert "owner hierarchy" in failures.of_code(Refusal("CreatePrimary", (Handle.OWNER,), wrong), "it").text
+    for handles in ((), (0x01C00002, 0x01C00002)):
+        assert failures.of_code(Refusal("NV_Read", handles, wrong), "it").message is Message.TPM_FAILED
+
+
+class Noise:
+    def __init__(self, draw: Callable[[], bytes]) -> None:
+        self.draw = draw
+
+    def transmit(self, command: bytes) -> bytes:
+        return self.draw()
+
+    def close(self) -> None:
+        return
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_a_tpm_answers_identify_ends_with_a_report_or_a_documented_failure(data: st.DataObject) -> None:
+    replies = st.one_of(
+        st.binary(max_size=40),
+        st.sampled_from([0x18B, 0x9A2, 0x902, 0x2C3, 0x101, 0x922, 0]).map(refusal),
+        st.sampled_from(KEYS).map(lambda key: made(0x80000000, key)),
+        st.just(bytes.fromhex("80010000001a0000000000000001") + bytes(12)),
+    )
+    noise = Noise(lambda: data.draw(replies))
+    try:
+        LinkedTpm(lambda: Client(noise, "it", lambda _: None)).identify()
+    except Failure as failure:
+        assert failure.message.name.startswith("TPM_")
