@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import (
     ExtendedKeyUsageOID,
     ExtensionOID,
@@ -40,6 +39,7 @@ _IDENTIFIERS = frozenset({ExtensionOID.SUBJECT_KEY_IDENTIFIER, ExtensionOID.AUTH
 _DIGITAL_SIGNATURE = bytes.fromhex("300e0603551d0f0101ff040403020780")
 # Of an issuer these alone are looked at, so that no other may be critical.
 _OF_AN_ISSUER = frozenset({ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE})
+_SIGNATURES = frozenset({SignatureAlgorithmOID.ECDSA_WITH_SHA256, SignatureAlgorithmOID.RSA_WITH_SHA256})
 _PURPOSES = sorted(oid.dotted_string for oid in (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH))
 # Names and extensions are parsed when they are first read, and each kind of nonsense has an exception of its own.
 _DOES_NOT_PARSE = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
@@ -169,7 +169,7 @@ def _check_issuer(certificate: x509.Certificate, below: int) -> None:
 
 def _check_signed(below: x509.Certificate, above: x509.Certificate) -> None:
     try:
-        if not isinstance(below.signature_hash_algorithm, hashes.SHA256):
+        if below.signature_algorithm_oid not in _SIGNATURES:
             raise MalformedCertificate("a certificate of the chain is not signed with SHA-256")
         below.verify_directly_issued_by(above)
     except MalformedCertificate:

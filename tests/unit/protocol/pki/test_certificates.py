@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 from hypothesis import given
 from hypothesis import strategies as st
@@ -437,6 +437,38 @@ def test_an_issuer_signed_over_another_digest_is_refused() -> None:
     assert check_chain(pki.chain(good), pki.NOW)
     with pytest.raises(MalformedCertificate, match="not signed with SHA-256"):
         check_chain(pki.chain(bad), pki.NOW)
+
+
+def test_an_rsa_authority_signs_with_pkcs1_and_not_with_pss() -> None:
+    """One way to sign for each kind of key, which another reader has as well."""
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(pki.CA.name)
+        .issuer_name(pki.common_name("top"))
+        .public_key(pki.CA.key.public_key())
+        .serial_number(5)
+        .not_valid_before(pki.NOW)
+        .not_valid_after(pki.NOW + DAY)
+    )
+    for extension, critical in CA_EXTENSIONS:
+        builder = builder.add_extension(extension, critical)
+    top = pki.certificate(
+        subject=pki.common_name("top"),
+        issuer=pki.common_name("example.org root"),
+        key=RSA_KEY.public_key(),
+        signer=pki.ROOT_KEY,
+        extensions=CA_EXTENSIONS,
+        not_before=pki.NOW,
+        not_after=pki.NOW + DAY,
+    )
+    pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
+    plain, other = (
+        builder.sign(RSA_KEY, hashes.SHA256(), rsa_padding=one).public_bytes(serialization.Encoding.DER)
+        for one in (None, pss)
+    )
+    assert check_chain([pki.leaf(), plain, top], pki.NOW)
+    with pytest.raises(MalformedCertificate, match="not signed with SHA-256"):
+        check_chain([pki.leaf(), other, top], pki.NOW)
 
 
 @pytest.mark.parametrize(
