@@ -56,7 +56,12 @@ class LosingProxy:
 
     def _answers(self, server: socket.socket, client: socket.socket, shaken: threading.Event) -> None:
         while record := _record(server):
-            if self.armed.is_set() and shaken.is_set() and record[0] == _APPLICATION_DATA and len(record) > _ANSWER_BYTES:
+            if (
+                self.armed.is_set()
+                and shaken.is_set()
+                and record[0] == _APPLICATION_DATA
+                and len(record) > _ANSWER_BYTES
+            ):
                 self.lost.set()
                 self._on_lost()
                 break

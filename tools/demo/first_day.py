@@ -116,9 +116,7 @@ class FirstDay(Story):
         check(said["notAfter"] == ends.strip().removeprefix("notAfter=").replace(" ", "T"), "openssl: the same end")
         check(said["nodeKey"] == "file" and said["nodeId"] == self.node, "the key's place and the node's name")
         done = self.bcd("doctor", "node-a")
-        check(
-            done.status == 0 and not re.search(r"^fail ", done.out, re.MULTILINE), "doctor finds nothing wrong"
-        )
+        check(done.status == 0 and not re.search(r"^fail ", done.out, re.MULTILINE), "doctor finds nothing wrong")
 
     def second_use(self) -> None:
         check = self.stage.check
