@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -188,7 +189,10 @@ def renewal_failed(plane: Plane) -> list[Found]:
         while b"renewal failed" not in (line := process.stderr.readline()):
             assert line, "the node ended"
         found = asked(machine)
-        process.kill()
+        # faketime stays between: the node is its child, and would outlive it.
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGTERM)
+        process.communicate(timeout=20)
     return found
 
 
