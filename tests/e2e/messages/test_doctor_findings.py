@@ -191,7 +191,7 @@ def renewal_failed(plane: Plane) -> list[Found]:
         found = asked(machine)
         # faketime stays between: the node is its child, and would outlive it.
         for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            os.kill(int(child), signal.SIGTERM)
+            os.kill(int(child), signal.SIGKILL)
         process.communicate(timeout=20)
     return found
 
