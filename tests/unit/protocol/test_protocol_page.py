@@ -8,7 +8,7 @@ from google.protobuf.descriptor import Descriptor
 
 from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
 from bcd.controlplane.app import admin_nodes, admin_trust, join, renew, use
-from bcd.controlplane.domain import quota, settings
+from bcd.controlplane.domain import gateway, quota, settings
 from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
@@ -152,6 +152,7 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
         ("What is final and what is retried", f"c = min({backoff.JOIN_CEILING_S:.0f}, 2ⁿ) s"),
         ("Session", f"within {gateway_service.HELLO_WITHIN_S:.0f} s"),
         ("Session", f"{sessions.QUIET_AFTER_S:.0f} s after the new one's Welcome"),
+        ("Session", " or ".join(f"`{kind}`" for kind in gateway.NODE_KEYS)),
         ("Renew", f"max({quota.RENEWALS}, {quota.RENEWALS} × {quota.WINDOW.total_seconds():.0f} s ÷ leaf lifetime)"),
         ("Renew", "with 1 to 10 s" if gateway_service.PUSHBACK_MS == (1000, 10_000) else "another"),
         ("States of a certificate", f"for less than {settings.RETIRED_GRACE.total_seconds() / 60:.0f} min"),
