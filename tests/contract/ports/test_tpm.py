@@ -180,6 +180,29 @@ def test_a_persistent_key_that_is_not_the_certificates_is_not_taken_for_the_endo
     assert codes[commands.CommandCode.CREATE_PRIMARY] == 3
 
 
+def test_a_persistent_key_counts_only_when_the_certificate_names_it(bare: SwTpm) -> None:
+    bare.tool("tpm2_createek", "-c", "0x81010001", "-G", "rsa", "-u", "ek.pem", "-f", "pem")
+    bare.tool("tpm2_flushcontext", "-t")
+    stored(bare, RSA, b"a certificate of another key")
+    found, codes = identified(bare)
+    assert not key(found, EkKind.RSA_2048).in_certificate
+    assert codes[commands.CommandCode.CREATE_PRIMARY] == 3
+
+
+def test_a_persistent_key_of_another_template_is_none_whatever_the_certificate_says(bare: SwTpm) -> None:
+    bare.tool("tpm2_createprimary", "-C", "o", "-G", "rsa2048", "-c", "other.ctx")
+    bare.tool("tpm2_evictcontrol", "-C", "o", "-c", "other.ctx", "0x81010001")
+    bare.tool("tpm2_flushcontext", "-t")
+    client = bare.client()
+    other = client.run(commands.READ_PUBLIC, (0x81010001,), Empty()).parameters.public
+    client.close()
+    assert isinstance(other.unique, bytes)
+    stored(bare, RSA, other.unique)
+    found, _ = identified(bare)
+    assert key(found, EkKind.RSA_2048).spki == ek_by_tools(bare, "rsa")
+    assert not key(found, EkKind.RSA_2048).in_certificate
+
+
 @pytest.mark.parametrize(("hierarchy", "node_keys", "keys"), [("owner", True, False), ("endorsement", False, True)])
 def test_a_password_stops_what_it_guards_and_nothing_else(
     hierarchy: str, node_keys: bool, keys: bool, bare: SwTpm

@@ -18,8 +18,8 @@ from bcd.adapters.tpm.link import Late
 from bcd.domain.model.failures import Failure, Message, TryLater
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import Code, Rc
-from bcd.protocol.tpm2.commands import CreatePrimaryOut, Empty
-from bcd.protocol.tpm2.structures import CreationData, CreationTicket, Handle, Public
+from bcd.protocol.tpm2.commands import CreatePrimaryOut, Empty, NvReadPublicOut
+from bcd.protocol.tpm2.structures import CreationData, CreationTicket, Handle, NvAttribute, NvPublic, Public
 from bcd.protocol.tpm2.wire import encode
 
 FULL = 0x902
@@ -174,6 +174,56 @@ def test_loaded_keys_die_with_the_transport() -> None:
         read_public(client)
     assert client.load(Handle.OWNER, KEYS[0]).handle == 2
     assert script.codes == [0x131, 0x173, 0x131]
+
+
+def test_after_a_malformed_answer_nothing_that_follows_on_the_link_is_read() -> None:
+    client, script, _ = over(made(1, KEYS[0]), b"", made(2, KEYS[0]))
+    client.load(Handle.OWNER, KEYS[0])
+    with pytest.raises(TryLater):
+        read_public(client)
+    assert script.closed == 1
+    assert client.load(Handle.OWNER, KEYS[0]).handle == 2
+
+
+def test_a_key_whose_name_is_anothers_is_refused() -> None:
+    reply = made(1, KEYS[0])
+    name = names.name(KEYS[0])
+    client, script, _ = over(reply.replace(name, names.name(KEYS[1])), OK)
+    with pytest.raises(AnotherKey):
+        client.load(Handle.OWNER, KEYS[0])
+    assert script.codes == [0x131, 0x165]
+
+
+def test_a_key_that_is_another_is_why_node_keys_cannot_live_there() -> None:
+    """B27: the report says so, and goes on."""
+    odd = replace(KEYS[0], attributes=0x00040072)
+
+    class Odd(Script):
+        def transmit(self, command: bytes) -> bytes:
+            super().transmit(command)
+            return {0x131: made(1, odd), 0x165: OK, 0x17E: refusal(0x1C3)}.get(self.codes[-1], refusal(0x18B))
+
+    found = LinkedTpm(lambda: Client(Odd(OK), "it")).identify()
+    assert found.banks == ()
+    assert found.node_keys is not None
+    assert "CreatePrimary failed: made another key than was asked for" in found.node_keys.text
+    assert [one.spki for one in found.endorsement_keys] == [b"", b""]
+
+
+def test_an_index_that_gives_less_than_was_asked_ends_the_report() -> None:
+    """Else it would be read for ever."""
+    public = NvReadPublicOut(NvPublic(0x01C00002, 0xB, NvAttribute.WRITTEN | NvAttribute.AUTH_READ, b"", 8), b"")
+    body = encode(public)
+    empty = bytes.fromhex("8002000000150000000000000002000000000100" + "00")
+
+    class Short(Script):
+        def transmit(self, command: bytes) -> bytes:
+            super().transmit(command)
+            described = b"\x80\x01" + (10 + len(body)).to_bytes(4) + bytes(4) + body
+            return {0x169: described, 0x14E: empty}.get(self.codes[-1], refusal(0x1C3))
+
+    with pytest.raises(TryLater, match="NV_Read failed: gave 0 bytes for 8"):
+        LinkedTpm(lambda: Client(Short(OK), "it")).identify()
 
 
 def test_an_end_that_fails_is_an_end() -> None:
