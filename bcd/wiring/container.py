@@ -14,9 +14,6 @@ from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.host.entropy import SystemEntropy
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
-from bcd.adapters.tpm.client import Client
-from bcd.adapters.tpm.device import DeviceLink
-from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
@@ -82,7 +79,12 @@ def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:
     )
 
 
-def _tpm(config: Config) -> LinkedTpm:
+def _tpm(config: Config) -> Tpm:
+    # A join needs none of what this imports.
+    from bcd.adapters.tpm.client import Client
+    from bcd.adapters.tpm.device import DeviceLink
+    from bcd.adapters.tpm.identify import LinkedTpm
+
     return LinkedTpm(lambda: Client(DeviceLink(config.tpm_device), config.tpm_device))
 
 

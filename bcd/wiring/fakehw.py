@@ -7,9 +7,6 @@ import os
 from dependency_injector import containers, providers
 
 from bcd.adapters.hardware.machine_file import MachineFile
-from bcd.adapters.tpm.client import Client
-from bcd.adapters.tpm.identify import LinkedTpm
-from bcd.adapters.tpm.stream import SocketLink
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.ports.hardware import Hardware
 from bcd.ports.tpm import Tpm
@@ -32,7 +29,12 @@ class _NoTpm:
         return
 
 
-def _tpm() -> LinkedTpm:
+def _tpm() -> Tpm:
+    # A join needs none of what this imports.
+    from bcd.adapters.tpm.client import Client
+    from bcd.adapters.tpm.identify import LinkedTpm
+    from bcd.adapters.tpm.stream import SocketLink
+
     word = os.environ.get(_TPM, "none")
     kind, _, path = word.partition(":")
     if word == "none":

@@ -1,7 +1,7 @@
 """`Tpm` by the client: which endorsement keys, certificates and banks a TPM has, and whether it takes node keys."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -61,7 +61,8 @@ class LinkedTpm:
 def _identify(client: Client) -> TpmFound:
     banks = tuple(name for name, bank in _BANKS.items() if _has_bank(client, bank))
     keys = tuple(_endorsement_key(client, *one) for one in _PROFILE)
-    return TpmFound(client.device, keys, tuple(_others(client)), banks, _node_key_trouble(client))
+    others, unread = _others(client)
+    return TpmFound(client.device, keys, others, unread, banks, _node_key_trouble(client))
 
 
 def _has_bank(client: Client, bank: Algorithm) -> bool:
@@ -119,17 +120,19 @@ def _node_key_trouble(client: Client) -> Failure | None:
     return odd
 
 
-def _others(client: Client) -> Iterator[Stored]:
-    for index in _LATER_INDICES:
-        found, _ = _tried(client, partial(_stored, client, index))
-        if found is not None:
-            yield found
-    for index in _CHAIN_INDICES:
-        found, _ = _tried(client, partial(_stored, client, index))
-        if found is None:
+def _others(client: Client) -> tuple[tuple[Stored, ...], Failure | None]:
+    """What else is stored for endorsement keys, and why something of it could not be read."""
+    found: list[Stored] = []
+    unread: Failure | None = None
+    for index in (*_LATER_INDICES, *_CHAIN_INDICES):
+        one, trouble = _tried(client, partial(_stored, client, index))
+        unread = unread or trouble
+        if one is not None:
+            found.append(one)
+        elif index in _CHAIN_INDICES:
             # A chain's parts lie one behind the other.
-            return
-        yield found
+            break
+    return tuple(found), unread
 
 
 def _stored(client: Client, index: int) -> Stored | None:

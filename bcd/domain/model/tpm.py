@@ -44,16 +44,18 @@ class EndorsementKey:
 
 @dataclass(frozen=True)
 class TpmFound:
-    """`others` are certificates of keys bcd does not use, and chains; `node_keys` why none can live there, or None."""
+    """`others` are certificates of keys bcd does not use, and chains, `unread` why one of them could not be read;
+    `node_keys` why none can live there, or None."""
 
     device: str
     endorsement_keys: tuple[EndorsementKey, ...]
     others: tuple[Stored, ...]
+    unread: Failure | None
     banks: tuple[str, ...]
     node_keys: Failure | None
 
     @property
     def trouble(self) -> Failure | None:
         """What an operator has to see to first."""
-        troubles = [self.node_keys, *(key.trouble for key in self.endorsement_keys)]
+        troubles = [self.node_keys, *(key.trouble for key in self.endorsement_keys), self.unread]
         return next((trouble for trouble in troubles if trouble is not None), None)

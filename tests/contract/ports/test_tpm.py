@@ -180,6 +180,19 @@ def test_a_persistent_key_that_is_not_the_certificates_is_not_taken_for_the_endo
     assert codes[commands.CommandCode.CREATE_PRIMARY] == 3
 
 
+def test_an_index_with_a_password_is_why_not_all_could_be_read(bare: SwTpm) -> None:
+    attributes = "ownerwrite|authread|no_da"
+    bare.tool("tpm2_nvdefine", "0x01C00014", "-C", "o", "-s", "4", "-a", attributes, "-p", "secret")
+    (bare.home / "content").write_bytes(b"four")
+    bare.tool("tpm2_nvwrite", "0x01C00014", "-C", "o", "-i", "content")
+    stored(bare, 0x01C00016, b"readable")
+    found, _ = identified(bare)
+    assert [one.data for one in found.others] == [b"readable"]
+    assert found.node_keys is None
+    assert found.trouble is not None
+    assert "NV_Read failed: TPM_RC_BAD_AUTH, session 1, 0x9a2" in found.trouble.text
+
+
 def test_a_persistent_key_counts_only_when_the_certificate_names_it(bare: SwTpm) -> None:
     bare.tool("tpm2_createek", "-c", "0x81010001", "-G", "rsa", "-u", "ek.pem", "-f", "pem")
     bare.tool("tpm2_flushcontext", "-t")
