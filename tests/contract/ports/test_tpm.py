@@ -2,8 +2,10 @@
 
 import hashlib
 import re
+import socket
 import struct
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.device import DeviceLink
 from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.stream import SocketLink
@@ -118,6 +121,25 @@ def test_a_manufactured_tpm(certified: SwTpm) -> None:
     assert set(codes) <= ALLOWED
     # The persistent RSA key is the certificate's, and is not derived: one node key, one ECC key, each flushed.
     assert codes[commands.CommandCode.CREATE_PRIMARY] == codes[commands.CommandCode.FLUSH_CONTEXT] == 2
+
+
+def test_the_device_link_gives_the_same_report(certified: SwTpm) -> None:
+    """Over a stand-in for the kernel's device: one reply to one read, and what a shorter read leaves is dropped."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def serve() -> None:
+        tpm = SocketLink(certified.path)
+        while command := ours.recv(4096):
+            ours.send(tpm.transmit(command))
+        tpm.close()
+
+    kernel = threading.Thread(target=serve)
+    kernel.start()
+    link = DeviceLink("/dev/tpmrm0", open_=lambda _path, _flags: theirs.detach())
+    found = LinkedTpm(lambda: Client(link, certified.path)).identify()
+    kernel.join(10)
+    ours.close()
+    assert found == identified(certified)[0]
 
 
 def test_a_tpm_without_certificates(bare: SwTpm) -> None:
