@@ -84,4 +84,7 @@ def end_all() -> None:
         # All of it: a prefix may have made a child that holds the pipes.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        if process.stdin is not None and process.stdin.closed:
+            # communicate would flush what a test has closed.
+            process.stdin = None
         process.communicate(timeout=TIMEOUT_S)

@@ -21,7 +21,7 @@ def test_a_full_disk_at_a_renewal_keeps_the_old_pair_until_there_is_room(stage: 
         before = leaf_of(identity_files(machine)["identity.json"])
         ballast = _fill(machine.data)
         told = running.wait("renewal failed.*No space left on device")
-        assert f"{machine.data}/node.key.next (0 bytes free)" in told
+        assert f"{machine.data}/identity.json (0 bytes free)" in told
         assert leaf_of(identity_files(machine)["identity.json"]) == before
         assert sorted(path.name for path in machine.data.glob("*[!l]") if "journal" not in path.name) == [
             "ballast",

@@ -20,6 +20,7 @@ from bcd.domain.model.failures import Message
 from tests.e2e.messages import tpm
 from tests.fakes import commands, pki, scripted_server
 from tests.fakes.commands import Ran
+from tests.fakes.outside import open_folder
 from tests.fakes.plane import Machine, Plane, control_plane
 
 # Nothing can bring this about before there is a TPM client; its row says so.
@@ -29,12 +30,9 @@ NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with control_plane(tmp_path_factory.mktemp("messages")) as serving:
-        # Somebody who is not root has to get as far as the files.
-        for path in (serving.home, *serving.home.parents):
-            if path.stat().st_uid == os.geteuid() and path != Path("/"):
-                path.chmod(path.stat().st_mode | 0o011)
+def plane() -> Iterator[Plane]:
+    # Somebody who is not root has to get as far as the files.
+    with open_folder() as home, control_plane(home) as serving:
         yield serving
 
 
