@@ -12,6 +12,9 @@ from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.ports.store import Records
 from bcd.domain.model.names import NodeId
 
+# A renewal in the second of the one before is dated a second later, so that it ends later: of two certificates this close
+# the dates do not tell which came first.
+SAME_MOMENT = timedelta(seconds=2)
 # What a node is told of a certificate that died with its generation and has no reason of its own.
 ANOTHER_GENERATION = "another generation"
 
@@ -95,7 +98,7 @@ def _unknown(records: Records, presented: Presented, now: datetime) -> Standing:
     if leaf.not_before > restoration.at:
         return Alarm("the store does not know the certificate, and it was issued after the backup was put back")
     newest = records.certificates.newest(presented.node_id)
-    if newest is not None and issued < issued_of(newest.not_before, newest.not_after):
+    if newest is not None and issued + SAME_MOMENT < issued_of(newest.not_before, newest.not_after):
         return Alarm("the store does not know the certificate, and knows a newer one of the node")
     node = records.nodes.get(presented.node_id)
     if node is not None and (node.site != leaf.spiffe_id.site or node.role is not leaf.role):
