@@ -25,7 +25,7 @@ from tests.fakes.lives import NumberedKeys
 from tests.fakes.memory_disk import Folder, MemoryDisk
 
 # More on demand: each finds what it finds in the first few hundred.
-RUNS = int(os.environ.get("BCD_TEST_RUNS", "800"))
+RUNS = int(os.environ.get("BCD_TEST_RUNS", "1400"))
 DAY_S = 86_400.0
 MINUTE_S = 60.0
 # A request that was given up is not on its way for longer than this.
