@@ -5,6 +5,7 @@ The states are docs/protocol.md's, "States of a certificate": issued, current, r
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, issued_of
 from bcd.controlplane.domain.gateway import Dead, OutOfDate, Presented, Superseded
@@ -12,8 +13,8 @@ from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.ports.store import Records
 from bcd.domain.model.names import NodeId
 
-# A renewal in the second of the one before is dated a second later, so that it ends later: of two certificates this close
-# the dates do not tell which came first.
+# A renewal in the second of the one before is dated a second later, so that it ends later: of two certificates this
+# close the dates do not tell which came first.
 SAME_MOMENT = timedelta(seconds=2)
 # What a node is told of a certificate that died with its generation and has no reason of its own.
 ANOTHER_GENERATION = "another generation"
@@ -98,12 +99,42 @@ def _unknown(records: Records, presented: Presented, now: datetime) -> Standing:
     if leaf.not_before > restoration.at:
         return Alarm("the store does not know the certificate, and it was issued after the backup was put back")
     newest = records.certificates.newest(presented.node_id)
+    node = records.nodes.get(presented.node_id)
+    if node is not None and newest is not None and _renewed_since(newest, restoration.at):
+        # Somebody renewed from what the backup knew, and uses that, while this one lives on: two hold the node's keys.
+        return Copied(node, _seen(presented, node))
     if newest is not None and issued + SAME_MOMENT < issued_of(newest.not_before, newest.not_after):
         return Alarm("the store does not know the certificate, and knows a newer one of the node")
-    node = records.nodes.get(presented.node_id)
     if node is not None and (node.site != leaf.spiffe_id.site or node.role is not leaf.role):
         return Alarm("the store does not know the certificate, and has the node with another site or role")
     return Adopt(node)
+
+
+def _renewed_since(newest: Certificate, restored: datetime) -> bool:
+    """Whether the node's certificate in use came of a renewal after the restore. One that came of a join says nothing:
+    whoever joined anew has left what was before."""
+    renewed = newest.credential.startswith("leaf:") and newest.issued > restored
+    return renewed and newest.state is CertificateState.CURRENT
+
+
+def _seen(presented: Presented, node: Node) -> Certificate:
+    """An unknown certificate as it would stand in the store, for the record of what was seen."""
+    leaf = presented.leaf
+    issued = issued_of(leaf.not_before, leaf.not_after)
+    return Certificate(
+        serial=presented.serial,
+        node_id=node.id,
+        generation=node.generation,
+        state=CertificateState.VOID,
+        state_since=issued,
+        credential="",
+        parent="",
+        spki_sha256=sha256(leaf.spki).digest(),
+        leaf_sha256=leaf.sha256,
+        issued=issued,
+        not_before=leaf.not_before,
+        not_after=leaf.not_after,
+    )
 
 
 def last_generation(records: Records, node_id: NodeId) -> int:

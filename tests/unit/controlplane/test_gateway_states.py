@@ -289,6 +289,49 @@ def test_a_certificate_the_backup_does_not_know_dies_with_its_node(
     assert isinstance(first.hello(), Dead | OutOfDate)
 
 
+@pytest.mark.parametrize("used", [True, False])
+def test_a_renewal_from_what_the_backup_knew_shows_a_copy_once_it_is_used(
+    plane: MemoryControlPlane, used: bool
+) -> None:
+    """The thief has the certificate the backup knows, and comes first; the node has the one that was lost."""
+    old = Member.joined(plane)
+    old.hello()
+    backup = plane.snapshot()
+    plane.clock.pass_(hours=14)
+    node = old.renewed()
+    node.hello()
+    plane.restore(backup)
+    plane.restored()
+    plane.clock.pass_(minutes=1)
+    thief = old.renewed()
+    if not used:
+        # Whoever asked for it may never have had the answer.
+        assert isinstance(node.hello(), NotNow)
+        assert not any(kind == "node.cloned" for kind, _ in plane.audit())
+        return
+    assert isinstance(thief.hello(), Welcomed)
+    assert isinstance(node.hello(), Dead)
+    assert isinstance(thief.hello(), Dead)
+    assert any(kind == "node.cloned" for kind, _ in plane.audit())
+
+
+def test_a_node_that_joined_anew_after_the_restore_is_no_copy_of_its_past(plane: MemoryControlPlane) -> None:
+    """A process that still has the certificate of before is told nothing, and takes nothing from the new one."""
+    first = Member.joined(plane, plane.token(node_id="rack1-7"))
+    first.hello()
+    backup = plane.snapshot()
+    plane.clock.pass_(hours=14)
+    lost = first.renewed()
+    lost.hello()
+    plane.restore(backup)
+    plane.restored()
+    plane.clock.pass_(minutes=1)
+    anew = Member.joined(plane, plane.token(node_id="rack1-7"))
+    anew.hello()
+    assert isinstance(lost.hello(), Dead)
+    assert isinstance(anew.hello(), Welcomed)
+
+
 def test_a_certificate_issued_after_the_restore_elsewhere_is_not_adopted(plane: MemoryControlPlane) -> None:
     plane.restored()
     plane.clock.pass_(hours=1)
