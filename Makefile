@@ -25,7 +25,7 @@ venv: python
 	@$(PYTHON) -m tools.make_venv
 
 demo: venv
-	@$(VENV)/python tools/demo $(ARGS)
+	@$(VENV)/python -m tools.demo $(ARGS)
 
 test: venv
 	@$(VENV)/python -m tools.run_tests $(SUITES)

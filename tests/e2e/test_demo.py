@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).resolve().parent.parent.parent / "tools" / "demo"
+ROOT = Path(__file__).resolve().parent.parent.parent
 # The shortest certificates there are: the demo itself shows longer ones, to be read along.
 HURRY = ("--leaf-lifetime", "20s")
 # Most of a demo is waiting; four at a time keep two processors busy without starving each other's clocks.
@@ -21,7 +21,8 @@ Done = subprocess.CompletedProcess[str]
 def demo(home: Path, *words: str) -> Done:
     home.mkdir(exist_ok=True)
     return subprocess.run(
-        [sys.executable, str(DEMO), *words],
+        [sys.executable, "-m", "tools.demo", *words],
+        cwd=ROOT,
         env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": str(home)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from later_life import LaterLife
-from stage import Stage, stage
+from tools.demo.later_life import LaterLife
+from tools.demo.stage import Stage, stage
 
 # Long enough to read along, short enough to see two renewals. A fleet's are 24 h.
 LEAF_LIFETIME = "40s"

@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from outside import chain_of, edit, hashes, mode, openssl, public_of_certificate, public_of_key
-from stage import wait
-from story import Story
+from tools.demo.outside import chain_of, edit, hashes, mode, openssl, public_of_certificate, public_of_key
+from tools.demo.stage import wait
+from tools.demo.story import Story
 
 
 class FirstDay(Story):

@@ -2,9 +2,9 @@
 
 import json
 
-from first_day import FirstDay
-from outside import chain_of, hashes, openssl, public_of_certificate, public_of_key
-from stage import Log, StepFailed
+from tools.demo.first_day import FirstDay
+from tools.demo.outside import chain_of, hashes, openssl, public_of_certificate, public_of_key
+from tools.demo.stage import Log, StepFailed
 
 
 class LaterLife(FirstDay):

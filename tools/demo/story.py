@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stage import Ran, Stage
+from tools.demo.stage import Ran, Stage
 
 
 @dataclass

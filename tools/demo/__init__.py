@@ -1,0 +1,1 @@
+"""The demo: a node's life with the real commands."""
