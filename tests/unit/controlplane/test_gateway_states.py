@@ -332,6 +332,20 @@ def test_a_node_that_joined_anew_after_the_restore_is_no_copy_of_its_past(plane:
     assert isinstance(anew.hello(), Welcomed)
 
 
+def test_nor_is_one_that_the_backup_did_not_know_at_all(plane: MemoryControlPlane) -> None:
+    """Nothing of its past was there to be revoked when it joined anew."""
+    backup = plane.snapshot()
+    lost = Member.joined(plane, plane.token(node_id="rack1-7"))
+    lost.hello()
+    plane.restore(backup)
+    plane.restored()
+    plane.clock.pass_(minutes=1)
+    anew = Member.joined(plane, plane.token(node_id="rack1-7"))
+    anew.hello()
+    assert isinstance(lost.hello(), NotNow)
+    assert isinstance(anew.hello(), Welcomed)
+
+
 def test_a_certificate_issued_after_the_restore_elsewhere_is_not_adopted(plane: MemoryControlPlane) -> None:
     plane.restored()
     plane.clock.pass_(hours=1)
