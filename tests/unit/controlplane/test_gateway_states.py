@@ -346,6 +346,19 @@ def test_nor_is_one_that_the_backup_did_not_know_at_all(plane: MemoryControlPlan
     assert isinstance(anew.hello(), Welcomed)
 
 
+def test_a_join_in_the_second_of_a_renewal_is_not_older_than_it(plane: MemoryControlPlane) -> None:
+    """The renewal is dated a second later than it was, so that it outlives the certificate before it."""
+    first = Member.joined(plane, plane.token(node_id="rack1-7"))
+    first.hello()
+    second = first.renewed()
+    second.hello()
+    backup = plane.snapshot()
+    anew = Member.joined(plane, plane.token(node_id="rack1-7"))
+    plane.restore(backup)
+    plane.restored()
+    assert isinstance(anew.hello(), Welcomed)
+
+
 def test_a_certificate_issued_after_the_restore_elsewhere_is_not_adopted(plane: MemoryControlPlane) -> None:
     plane.restored()
     plane.clock.pass_(hours=1)
