@@ -350,9 +350,11 @@ def test_a_join_in_the_second_of_a_renewal_is_not_older_than_it(plane: MemoryCon
     """The renewal is dated a second later than it was, so that it outlives the certificate before it."""
     first = Member.joined(plane, plane.token(node_id="rack1-7"))
     first.hello()
+    plane.clock.pass_(seconds=0.3)
     second = first.renewed()
     second.hello()
     backup = plane.snapshot()
+    plane.clock.pass_(seconds=0.3)
     anew = Member.joined(plane, plane.token(node_id="rack1-7"))
     plane.restore(backup)
     plane.restored()
