@@ -1,9 +1,11 @@
 """Commands one at a time over a link, and the few keys a TPM has room for."""
 
+import errno
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,13 +16,18 @@ from bcd.domain.model.failures import Failure
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import AGAIN, Code, Rc
 from bcd.protocol.tpm2.commands import Answer, Command, CreatePrimaryIn, FlushContextIn, NotTpm2
-from bcd.protocol.tpm2.structures import Handle, Public, SensitiveCreate
-from bcd.protocol.tpm2.wire import Malformed, encode
+from bcd.protocol.tpm2.structures import CommandAuth, Handle, Public, SensitiveCreate
+from bcd.protocol.tpm2.wire import Malformed
 
 # Three transient objects fit, with the kernel's resource manager or without it (measured).
 MAX_LOADED = 3
 # Between sendings of the same bytes: two seconds in all, as long as a self-test of a slow chip.
 AGAIN_AFTER_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.73)
+# A handle that denotes nothing (any more), by a TPM and by the kernel's resource manager.
+_GONE = frozenset({Rc.HANDLE, *range(Rc.REFERENCE_H0, Rc.REFERENCE_H0 + 7)})
+_GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
+# TPM_HT_TRANSIENT and TPM_HT_POLICY_SESSION (Part 2, 7.2): what dies with the transport.
+_VOLATILE = frozenset({0x80, 0x03})
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -34,8 +41,24 @@ class Loaded:
     public: Public
 
 
+@dataclass(frozen=True)
+class Key:
+    """Which key: the primary that `template` derives in `hierarchy`."""
+
+    hierarchy: Handle
+    template: Public
+
+
 class AnotherKey(Exception):
     """The TPM made a key that is not the one asked for: without noDA, say, which three power losses lock out."""
+
+
+class _Gone(Exception):
+    """The kernel answered that what the command names is not there, or that the descriptor is dead."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__()
+        self.failure = failure
 
 
 class Client:
@@ -46,54 +69,127 @@ class Client:
         self._link = link
         self._wait = wait
         self._lock = threading.RLock()
-        self._loaded: OrderedDict[tuple[int, bytes], Loaded] = OrderedDict()
+        self._loaded: OrderedDict[Key, Loaded] = OrderedDict()
+        self._in_use: frozenset[Key] = frozenset()
 
-    def run(self, command: Command[P, A], handles: tuple[int, ...], parameters: P) -> Answer[A]:
+    def run(
+        self,
+        command: Command[P, A],
+        handles: tuple[int, ...],
+        parameters: P,
+        authorizations: tuple[CommandAuth, ...] | None = None,
+    ) -> Answer[A]:
         """The answer to one command.
 
         Refusal for a code that speaks of this command; the documented failure for a TPM that answers none."""
         with self._lock:
-            data = commands.write_command(command, handles, parameters)
-            answer = self._patiently(command, data)
-            if isinstance(answer, Code) and answer.base == Rc.OBJECT_MEMORY and self._make_room(handles):
-                answer = self._patiently(command, data)
-            if not isinstance(answer, Code):
-                return answer
-            refusal = Refusal(command.name, handles, answer)
-            if answer.base in AGAIN or answer.base == Rc.INITIALIZE:
-                raise failures.of_code(refusal, self.device)
-            raise refusal
+            data = commands.write_command(command, handles, parameters, authorizations)
+            try:
+                try:
+                    return self._run(command, handles, data)
+                except _Gone:
+                    # After TPM2_Clear every command fails once; what names nothing of ours is as good on a new
+                    # descriptor.
+                    if any(handle >> 24 in _VOLATILE for handle in handles):
+                        raise
+                    return self._run(command, handles, data)
+            except _Gone as gone:
+                raise gone.failure from None
 
-    def load(self, hierarchy: Handle, template: Public) -> Loaded:
-        """The key of `template`, derived if it is not loaded. AnotherKey when it is read back with other attributes."""
-        with self._lock:
-            slot = (int(hierarchy), encode(template))
-            if slot in self._loaded:
-                self._loaded.move_to_end(slot)
-                return self._loaded[slot]
+    def use(
+        self,
+        keys: tuple[Key, ...],
+        command: Command[P, A],
+        parameters: P,
+        authorizations: tuple[CommandAuth, ...] | None = None,
+    ) -> tuple[Answer[A], tuple[Public, ...]]:
+        """The answer to a command over `keys`, and what they are. Those the TPM has lost (suspend, reset, TPM2_Clear)
+        are derived once more; whether they still are what they were is the caller's to see."""
+        with self._lock, self._using(keys):
+            try:
+                return self._use(keys, command, parameters, authorizations)
+            except _Gone:
+                pass
+            except Refusal as refusal:
+                if refusal.code.base not in _GONE:
+                    raise
+                # All of them: a handle that is given out anew must denote no key of before.
+                self._flush_all()
+            try:
+                return self._use(keys, command, parameters, authorizations)
+            except _Gone as gone:
+                raise gone.failure from None
+
+    def load(self, key: Key) -> Loaded:
+        """The key, derived if it is not loaded. AnotherKey when it is read back with other attributes."""
+        with self._lock, self._using((key,)):
+            if key in self._loaded:
+                self._loaded.move_to_end(key)
+                return self._loaded[key]
             while len(self._loaded) >= MAX_LOADED:
-                self._flush(next(iter(self._loaded)))
-            wanted = CreatePrimaryIn(SensitiveCreate(b"", b""), template, b"", ())
-            answer = self.run(commands.CREATE_PRIMARY, (hierarchy,), wanted)
+                self._flush(next(one for one in self._loaded if one not in self._in_use))
+            wanted = CreatePrimaryIn(SensitiveCreate(b"", b""), key.template, b"", ())
+            answer = self.run(commands.CREATE_PRIMARY, (key.hierarchy,), wanted)
             loaded = Loaded(answer.handles[0], answer.parameters.public)
-            self._loaded[slot] = loaded
-            same = templates.same_but_unique(loaded.public, template)
+            if any(one.handle == loaded.handle for one in self._loaded.values()):
+                # The TPM was reset meanwhile: no handle of before is good.
+                self._loaded.clear()
+            self._loaded[key] = loaded
+            same = templates.same_but_unique(loaded.public, key.template)
             if not same or names.name(loaded.public) != answer.parameters.name:
-                self._flush(slot)
+                self._flush(key)
                 raise AnotherKey("made another key than was asked for")
             return loaded
+
+    def release(self, key: Key) -> None:
+        """Flushes the key if it is loaded. The documented failure of a TPM that does not answer."""
+        with self._lock:
+            self._flush(key)
 
     def close(self) -> None:
         """Flushes what this client loaded, and gives the TPM back. Never fails: it ends what may have failed."""
         with self._lock:
-            try:
-                self._make_room(())
-            except Failure:
-                self._loaded.clear()
-            self._link.close()
+            with suppress(Failure):
+                self._flush_all()
+            self._forget()
 
     def failed(self, command: Command[P, A], why: str) -> Failure:
         return failures.failed(self.device, command.name, why)
+
+    @contextmanager
+    def _using(self, keys: tuple[Key, ...]) -> Iterator[None]:
+        """While it lasts, these are not flushed to make room."""
+        before, self._in_use = self._in_use, self._in_use.union(keys)
+        try:
+            yield
+        finally:
+            self._in_use = before
+
+    def _use(
+        self,
+        keys: tuple[Key, ...],
+        command: Command[P, A],
+        parameters: P,
+        authorizations: tuple[CommandAuth, ...] | None,
+    ) -> tuple[Answer[A], tuple[Public, ...]]:
+        loaded = [self.load(key) for key in keys]
+        if any(key not in self._loaded for key in keys):
+            # The TPM was reset between one and the next.
+            loaded = [self.load(key) for key in keys]
+        handles = tuple(one.handle for one in loaded)
+        data = commands.write_command(command, handles, parameters, authorizations)
+        return self._run(command, handles, data), tuple(one.public for one in loaded)
+
+    def _run(self, command: Command[P, A], handles: tuple[int, ...], data: bytes) -> Answer[A]:
+        answer = self._patiently(command, data)
+        if isinstance(answer, Code) and answer.base == Rc.OBJECT_MEMORY and self._make_room(handles):
+            answer = self._patiently(command, data)
+        if not isinstance(answer, Code):
+            return answer
+        refusal = Refusal(command.name, handles, answer)
+        if answer.base in AGAIN or answer.base == Rc.INITIALIZE:
+            raise failures.of_code(refusal, self.device)
+        raise refusal
 
     def _patiently(self, command: Command[P, A], data: bytes) -> Answer[A] | Code:
         """The same bytes until the TPM does not ask for them again, within bounds."""
@@ -118,7 +214,10 @@ class Client:
             raise failures.busy(self.device, f"no answer to {command.name}") from None
         except OSError as error:
             self._forget()
-            raise failures.of_errno(error, self.device, command.name) from None
+            failure = failures.of_errno(error, self.device, command.name)
+            if error.errno in _GONE_ERRNO:
+                raise _Gone(failure) from None
+            raise failure from None
 
     def _forget(self) -> None:
         """Loaded keys die with the transport."""
@@ -126,16 +225,23 @@ class Client:
         self._loaded.clear()
 
     def _make_room(self, named: tuple[int, ...]) -> bool:
-        """Flushes our own keys but those that a command names; whether there was one."""
-        slots = [slot for slot, loaded in self._loaded.items() if loaded.handle not in named]
-        for slot in slots:
-            self._flush(slot)
-        return bool(slots)
+        """Flushes our own keys but those in use and those that a command names; whether there was one."""
+        spare = [key for key, loaded in self._loaded.items() if loaded.handle not in named and key not in self._in_use]
+        for key in spare:
+            self._flush(key)
+        return bool(spare)
 
-    def _flush(self, slot: tuple[int, bytes]) -> None:
-        loaded = self._loaded.pop(slot, None)
+    def _flush_all(self) -> None:
+        for key in tuple(self._loaded):
+            self._flush(key)
+
+    def _flush(self, key: Key) -> None:
+        loaded = self._loaded.pop(key, None)
         if loaded is None:
             return
         data = commands.write_command(commands.FLUSH_CONTEXT, (), FlushContextIn(loaded.handle))
-        # A code says that it is gone already.
-        self._patiently(commands.FLUSH_CONTEXT, data)
+        try:
+            # A code says that it is gone already, and so does the kernel.
+            self._patiently(commands.FLUSH_CONTEXT, data)
+        except _Gone:
+            return

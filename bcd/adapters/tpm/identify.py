@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from bcd.adapters.tpm import failures
-from bcd.adapters.tpm.client import AnotherKey, Client
+from bcd.adapters.tpm.client import AnotherKey, Client, Key
 from bcd.adapters.tpm.failures import Refusal
 from bcd.domain.model.failures import Failure
 from bcd.domain.model.tpm import EkKind, EndorsementKey, Stored, TpmFound
@@ -101,7 +101,7 @@ def _public(client: Client, template: Public, certificate: Stored | None) -> Pub
             and names.in_certificate(persistent, certificate.data)
         ):
             return persistent
-    return client.load(Handle.ENDORSEMENT, template).public
+    return client.load(Key(Handle.ENDORSEMENT, template)).public
 
 
 def _persistent(client: Client) -> Public | None:
@@ -113,7 +113,7 @@ def _persistent(client: Client) -> Public | None:
 
 def _node_key_trouble(client: Client) -> Failure | None:
     template = templates.node_key(secrets.token_bytes(templates.UNIQUE_BYTES))
-    made, trouble = _tried(client, lambda: client.load(Handle.OWNER, template))
+    made, trouble = _tried(client, lambda: client.load(Key(Handle.OWNER, template)))
     if made is None:
         return trouble
     _, odd = _tried(client, lambda: names.spki(made.public))

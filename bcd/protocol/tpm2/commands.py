@@ -7,31 +7,39 @@ from typing import Annotated, Generic, TypeVar
 from bcd.protocol.tpm2.codes import Code
 from bcd.protocol.tpm2.structures import (
     EMPTY_PASSWORD,
+    MAX_ATTEST_BYTES,
     MAX_DIGEST_BYTES,
     MAX_DIGESTS,
+    MAX_ID_OBJECT_BYTES,
     MAX_NAME_BYTES,
     MAX_NV_BUFFER_BYTES,
+    MAX_RSA_BYTES,
     PCR_SELECTIONS,
     SIZED_CREATION_DATA,
     SIZED_NV_PUBLIC,
     SIZED_PUBLIC,
     SIZED_SENSITIVE,
     AnswerAuth,
+    CommandAuth,
     CreationData,
     CreationTicket,
+    HashCheck,
     NvPublic,
     PcrSelection,
     Public,
+    Scheme,
+    SecretTicket,
     SensitiveCreate,
+    Signature,
+    Symmetric,
+    Tag,
 )
-from bcd.protocol.tpm2.wire import U16, U32, ListOf, Malformed, Nested, Reader, Sized, decode, encode, read
+from bcd.protocol.tpm2.wire import U8, U16, U32, ListOf, Malformed, Nested, Reader, Sized, decode, encode, read
 
 # What one read of the kernel's device gives at most (TPM_BUFSIZE), and more than any answer here needs.
 MAX_ANSWER_BYTES = 4096
 HEADER_BYTES = 10
 
-_NO_SESSIONS = 0x8001
-_SESSIONS = 0x8002
 # TPM_ST_RSP_COMMAND: what a TPM 1.2 answers to a command of TPM 2.0.
 _TPM_1_2 = 0x00C4
 
@@ -40,10 +48,16 @@ class CommandCode(IntEnum):
     """TPM_CC (Part 2, 6.5.2)."""
 
     CREATE_PRIMARY = 0x00000131
+    ACTIVATE_CREDENTIAL = 0x00000147
+    CERTIFY = 0x00000148
     NV_READ = 0x0000014E
+    POLICY_SECRET = 0x00000151
+    QUOTE = 0x00000158
+    SIGN = 0x0000015D
     FLUSH_CONTEXT = 0x00000165
     NV_READ_PUBLIC = 0x00000169
     READ_PUBLIC = 0x00000173
+    START_AUTH_SESSION = 0x00000176
     PCR_READ = 0x0000017E
 
 
@@ -115,13 +129,88 @@ class FlushContextIn:
     handle: Annotated[int, U32]
 
 
+@dataclass(frozen=True)
+class StartAuthSessionIn:
+    nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    encrypted_salt: Annotated[bytes, Sized(MAX_RSA_BYTES)]
+    type: Annotated[int, U8]
+    symmetric: Annotated[Symmetric, Nested(Symmetric)]
+    hash: Annotated[int, U16]
+
+
+@dataclass(frozen=True)
+class StartAuthSessionOut:
+    nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+
+
+@dataclass(frozen=True)
+class PolicySecretIn:
+    nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    command_hash: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    reference: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    # INT32 in the specification; only 0, "as long as the session", is sent.
+    expiration_s: Annotated[int, U32]
+
+
+@dataclass(frozen=True)
+class PolicySecretOut:
+    timeout: Annotated[bytes, Sized(8)]
+    ticket: Annotated[SecretTicket, Nested(SecretTicket)]
+
+
+@dataclass(frozen=True)
+class ActivateCredentialIn:
+    # TPMS_ID_OBJECT, which the TPM takes apart itself.
+    credential: Annotated[bytes, Sized(MAX_ID_OBJECT_BYTES)]
+    secret: Annotated[bytes, Sized(MAX_RSA_BYTES)]
+
+
+@dataclass(frozen=True)
+class ActivateCredentialOut:
+    secret: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+
+
+@dataclass(frozen=True)
+class QuoteIn:
+    qualifying_data: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    scheme: Annotated[Scheme, Nested(Scheme)]
+    pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
+
+
+@dataclass(frozen=True)
+class CertifyIn:
+    qualifying_data: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    scheme: Annotated[Scheme, Nested(Scheme)]
+
+
+@dataclass(frozen=True)
+class AttestOut:
+    """`attest` is TPMS_ATTEST as it was signed: what is verified is these bytes, not what they decode to."""
+
+    attest: Annotated[bytes, Sized(MAX_ATTEST_BYTES)]
+    signature: Annotated[Signature, Nested(Signature)]
+
+
+@dataclass(frozen=True)
+class SignIn:
+    digest: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    scheme: Annotated[Scheme, Nested(Scheme)]
+    hash_check: Annotated[HashCheck, Nested(HashCheck)]
+
+
+@dataclass(frozen=True)
+class SignOut:
+    signature: Annotated[Signature, Nested(Signature)]
+
+
 P = TypeVar("P")
 A = TypeVar("A")
 
 
 @dataclass(frozen=True)
 class Command(Generic[P, A]):
-    """A row of the table. Every authorization is an empty password."""
+    """A row of the table. The first `authorizations` of its handles are authorized, by an empty password unless the
+    caller says otherwise."""
 
     code: CommandCode
     name: str
@@ -146,20 +235,51 @@ NV_READ_PUBLIC = Command(CommandCode.NV_READ_PUBLIC, "NV_ReadPublic", 1, 0, Empt
 NV_READ = Command(CommandCode.NV_READ, "NV_Read", 2, 1, NvReadIn, 0, NvReadOut)
 PCR_READ = Command(CommandCode.PCR_READ, "PCR_Read", 0, 0, PcrReadIn, 0, PcrReadOut)
 FLUSH_CONTEXT = Command(CommandCode.FLUSH_CONTEXT, "FlushContext", 0, 0, FlushContextIn, 0, Empty)
+START_AUTH_SESSION = Command(
+    CommandCode.START_AUTH_SESSION, "StartAuthSession", 2, 0, StartAuthSessionIn, 1, StartAuthSessionOut
+)
+POLICY_SECRET = Command(CommandCode.POLICY_SECRET, "PolicySecret", 2, 1, PolicySecretIn, 0, PolicySecretOut)
+ACTIVATE_CREDENTIAL = Command(
+    CommandCode.ACTIVATE_CREDENTIAL, "ActivateCredential", 2, 2, ActivateCredentialIn, 0, ActivateCredentialOut
+)
+QUOTE = Command(CommandCode.QUOTE, "Quote", 1, 1, QuoteIn, 0, AttestOut)
+SIGN = Command(CommandCode.SIGN, "Sign", 1, 1, SignIn, 0, SignOut)
+CERTIFY = Command(CommandCode.CERTIFY, "Certify", 2, 2, CertifyIn, 0, AttestOut)
 
-COMMANDS = (CREATE_PRIMARY, READ_PUBLIC, NV_READ_PUBLIC, NV_READ, PCR_READ, FLUSH_CONTEXT)
+COMMANDS = (
+    CREATE_PRIMARY,
+    READ_PUBLIC,
+    NV_READ_PUBLIC,
+    NV_READ,
+    START_AUTH_SESSION,
+    POLICY_SECRET,
+    ACTIVATE_CREDENTIAL,
+    QUOTE,
+    PCR_READ,
+    SIGN,
+    CERTIFY,
+    FLUSH_CONTEXT,
+)
 
 
-def write_command(command: Command[P, A], handles: tuple[int, ...], parameters: P) -> bytes:
-    """The bytes of one command."""
+def write_command(
+    command: Command[P, A],
+    handles: tuple[int, ...],
+    parameters: P,
+    authorizations: tuple[CommandAuth, ...] | None = None,
+) -> bytes:
+    """The bytes of one command; without `authorizations`, each is an empty password."""
     if len(handles) != command.handles:
         raise Malformed(f"{command.name} names {command.handles} handles, not {len(handles)}")
     body = b"".join(handle.to_bytes(4) for handle in handles)
     if command.authorizations:
-        area = encode(EMPTY_PASSWORD) * command.authorizations
+        given = authorizations or (EMPTY_PASSWORD,) * command.authorizations
+        if len(given) != command.authorizations:
+            raise Malformed(f"{command.name} has {command.authorizations} authorizations, not {len(given)}")
+        area = b"".join(encode(one) for one in given)
         body += len(area).to_bytes(4) + area
     body += encode(parameters)
-    tag = _SESSIONS if command.authorizations else _NO_SESSIONS
+    tag = Tag.SESSIONS if command.authorizations else Tag.NO_SESSIONS
     return tag.to_bytes(2) + (HEADER_BYTES + len(body)).to_bytes(4) + command.code.to_bytes(4) + body
 
 
@@ -175,10 +295,10 @@ def read_answer(command: Command[P, A], data: bytes) -> Answer[A] | Code:
         raise Malformed(f"says {size_bytes} bytes, has {len(data)}")
     if code:
         reader.end()
-        if tag != _NO_SESSIONS:
+        if tag != Tag.NO_SESSIONS:
             raise Malformed(f"a refusal with tag 0x{tag:04x}")
         return Code(code)
-    if tag != (_SESSIONS if command.authorizations else _NO_SESSIONS):
+    if tag != (Tag.SESSIONS if command.authorizations else Tag.NO_SESSIONS):
         raise Malformed(f"tag 0x{tag:04x}")
     handles = tuple(int.from_bytes(reader.take(4)) for _ in range(command.answer_handles))
     if not command.authorizations:

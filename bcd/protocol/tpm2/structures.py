@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
-from bcd.protocol.tpm2.wire import U8, U16, U32, Chosen, ListOf, Nested, Nothing, Sized, SizedOf
+from bcd.protocol.tpm2.wire import U8, U16, U32, U64, Chosen, Constant, ListOf, Nested, Nothing, Sized, SizedOf
 
 
 class Algorithm(IntEnum):
@@ -42,8 +42,25 @@ class Handle(IntEnum):
     """Permanent handles (Part 2, 7.4)."""
 
     OWNER = 0x40000001
+    NULL = 0x40000007
     PASSWORD = 0x40000009
     ENDORSEMENT = 0x4000000B
+
+
+class Tag(IntEnum):
+    """TPM_ST (Part 2, 6.9)."""
+
+    NO_SESSIONS = 0x8001
+    SESSIONS = 0x8002
+    ATTEST_CERTIFY = 0x8017
+    ATTEST_QUOTE = 0x8018
+    CREATION = 0x8021
+    AUTH_SECRET = 0x8023
+    HASHCHECK = 0x8024
+
+
+# TPM_GENERATED_VALUE (Part 2, 6.2): what a TPM says starts with it, and a restricted key signs nothing else that does.
+GENERATED = 0xFF544347
 
 
 class Attribute(IntEnum):
@@ -80,6 +97,10 @@ MAX_PCR_SELECT_BYTES = 32
 # More than any TPM's MAX_NV_BUFFER_SIZE, and what one reply can hold.
 MAX_NV_BUFFER_BYTES = 4096
 MAX_SENSITIVE_DATA_BYTES = 128
+# TPMS_ATTEST of a quote over every bank there can be.
+MAX_ATTEST_BYTES = 1024
+# TPMS_ID_OBJECT: an HMAC and an encrypted TPM2B_DIGEST, each with its length.
+MAX_ID_OBJECT_BYTES = 2 * (2 + MAX_DIGEST_BYTES) + 2
 
 _DIGEST = Sized(MAX_DIGEST_BYTES)
 _NAME = Sized(MAX_NAME_BYTES)
@@ -234,6 +255,87 @@ class CreationTicket:
 
 
 @dataclass(frozen=True)
+class SecretTicket:
+    """TPMT_TK_AUTH, as PolicySecret answers it."""
+
+    tag: Annotated[int, U16]
+    hierarchy: Annotated[int, U32]
+    digest: Annotated[bytes, _DIGEST]
+
+
+@dataclass(frozen=True)
+class HashCheck:
+    """TPMT_TK_HASHCHECK: the TPM's word that it made a digest itself."""
+
+    tag: Annotated[int, U16]
+    hierarchy: Annotated[int, U32]
+    digest: Annotated[bytes, _DIGEST]
+
+
+# Part 3, 20.2: what a key that is not restricted needs no word for.
+NO_HASH_CHECK = HashCheck(Tag.HASHCHECK, Handle.NULL, b"")
+
+
+@dataclass(frozen=True)
+class EcdsaSignature:
+    """TPMS_SIGNATURE_ECC; some TPMs strip leading zeros of its halves."""
+
+    hash: Annotated[int, U16]
+    r: Annotated[bytes, Sized(MAX_ECC_BYTES)]
+    s: Annotated[bytes, Sized(MAX_ECC_BYTES)]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """TPMT_SIGNATURE, of the one kind bcd asks for."""
+
+    algorithm: Annotated[int, U16]
+    ecdsa: Annotated[EcdsaSignature, Chosen("algorithm", {Algorithm.ECDSA: Nested(EcdsaSignature)})]
+
+
+@dataclass(frozen=True)
+class ClockInfo:
+    """TPMS_CLOCK_INFO; `safe` is a TPMI_YES_NO. After a power loss the clock goes back and `safe` is 0."""
+
+    clock_ms: Annotated[int, U64]
+    resets: Annotated[int, U32]
+    restarts: Annotated[int, U32]
+    safe: Annotated[int, U8]
+
+
+@dataclass(frozen=True)
+class CertifyInfo:
+    """TPMS_CERTIFY_INFO."""
+
+    name: Annotated[bytes, _NAME]
+    qualified_name: Annotated[bytes, _NAME]
+
+
+@dataclass(frozen=True)
+class QuoteInfo:
+    """TPMS_QUOTE_INFO."""
+
+    pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
+    pcr_digest: Annotated[bytes, _DIGEST]
+
+
+@dataclass(frozen=True)
+class Attest:
+    """TPMS_ATTEST of the two kinds bcd asks for. `attested` is what `type` says."""
+
+    magic: Annotated[int, Constant(GENERATED)]
+    type: Annotated[int, U16]
+    qualified_signer: Annotated[bytes, _NAME]
+    extra_data: Annotated[bytes, _DIGEST]
+    clock: Annotated[ClockInfo, Nested(ClockInfo)]
+    firmware: Annotated[int, U64]
+    attested: Annotated[
+        CertifyInfo | QuoteInfo,
+        Chosen("type", {Tag.ATTEST_CERTIFY: Nested(CertifyInfo), Tag.ATTEST_QUOTE: Nested(QuoteInfo)}),
+    ]
+
+
+@dataclass(frozen=True)
 class CommandAuth:
     """TPMS_AUTH_COMMAND."""
 
@@ -254,6 +356,12 @@ class AnswerAuth:
 
 # The empty password of a hierarchy, a key of ours or an index (Part 1, 19.4); continueSession is always set for it.
 EMPTY_PASSWORD = CommandAuth(session=Handle.PASSWORD, nonce=b"", attributes=1, hmac=b"")
+
+
+def policy(session: int) -> CommandAuth:
+    """The authorization of a policy session, which ends with the command that it authorizes."""
+    return CommandAuth(session=session, nonce=b"", attributes=0, hmac=b"")
+
 
 SIZED_PUBLIC = SizedOf(Public)
 SIZED_NV_PUBLIC = SizedOf(NvPublic)

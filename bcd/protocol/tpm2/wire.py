@@ -60,7 +60,25 @@ class Unsigned:
         return int.from_bytes(reader.take(self.size_bytes))
 
 
-U8, U16, U32 = Unsigned(1), Unsigned(2), Unsigned(4)
+U8, U16, U32, U64 = Unsigned(1), Unsigned(2), Unsigned(4), Unsigned(8)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A field of four bytes that only ever has one value."""
+
+    number: int
+
+    def write(self, value: int, seen: Mapping[str, Any]) -> bytes:
+        if value != self.number:
+            raise Malformed(f"0x{value:x}, want 0x{self.number:x}")
+        return U32.write(value, seen)
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> int:
+        value = U32.read(reader, seen)
+        if value != self.number:
+            raise Malformed(f"0x{value:x}, want 0x{self.number:x}")
+        return value
 
 
 @dataclass(frozen=True)

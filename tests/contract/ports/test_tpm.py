@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.client import Client, Key
 from bcd.adapters.tpm.device import DeviceLink
 from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.identify import LinkedTpm
@@ -259,7 +259,7 @@ def test_a_password_stops_what_it_guards_and_nothing_else(
 def test_tools_derive_the_same_key_from_the_same_template(bare: SwTpm) -> None:
     unique = bytes(range(1, 33))
     client = bare.client()
-    public = client.load(Handle.OWNER, templates.node_key(unique)).public
+    public = client.load(Key(Handle.OWNER, templates.node_key(unique))).public
     client.close()
     # The file is a TPMS_ECC_POINT as it lies in the tools' memory.
     halves = [struct.pack("=H128s", len(half), half) for half in (unique, bytes(32))]
@@ -284,7 +284,7 @@ def test_tools_derive_the_same_key_from_the_same_template(bare: SwTpm) -> None:
 )
 def test_tools_read_our_structures(hierarchy: Handle, template: Public, bare: SwTpm) -> None:
     client = bare.client()
-    loaded = client.load(hierarchy, template)
+    loaded = client.load(Key(hierarchy, template))
     answer = client.run(commands.READ_PUBLIC, (loaded.handle,), Empty()).parameters
     client.close()
     assert answer.public == loaded.public
@@ -303,12 +303,12 @@ def test_tools_read_our_structures(hierarchy: Handle, template: Public, bare: Sw
 def test_four_keys_and_a_foreign_one_share_three_slots(bare: SwTpm) -> None:
     """B30: the fourth object is what the TPM has no room for."""
     other = bare.client()
-    other.load(Handle.OWNER, templates.node_key(b"\xff" * 32))
+    other.load(Key(Handle.OWNER, templates.node_key(b"\xff" * 32)))
     other._link.close()
     client = bare.client()
     uniques = [bytes([number]) * 32 for number in range(4)]
-    first = [client.load(Handle.OWNER, templates.node_key(unique)).public for unique in uniques]
-    again = [client.load(Handle.OWNER, templates.node_key(unique)).public for unique in uniques]
+    first = [client.load(Key(Handle.OWNER, templates.node_key(unique))).public for unique in uniques]
+    again = [client.load(Key(Handle.OWNER, templates.node_key(unique))).public for unique in uniques]
     assert first == again
     assert len({names.name(public) for public in first}) == 4
     client.close()

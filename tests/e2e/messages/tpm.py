@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bcd.adapters.tpm.client import Key
 from bcd.protocol.tpm2 import templates
 from bcd.protocol.tpm2.structures import Handle
 from tests.fakes import commands, swtpm
@@ -93,7 +94,7 @@ def full(plane: Plane) -> Ran:
     with fresh() as tpm:
         client = tpm.client()
         for number in range(3):
-            client.load(Handle.OWNER, templates.node_key(bytes([number]) * 32))
+            client.load(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
         client._link.close()
         return identify(plane, tpm.env)
 

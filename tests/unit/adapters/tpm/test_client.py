@@ -11,15 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bcd.adapters.tpm import failures
-from bcd.adapters.tpm.client import AGAIN_AFTER_S, AnotherKey, Client
+from bcd.adapters.tpm.client import AGAIN_AFTER_S, AnotherKey, Client, Key
 from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.link import Late
 from bcd.domain.model.failures import Failure, Message, TryLater
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import Code, Rc
-from bcd.protocol.tpm2.commands import CreatePrimaryOut, Empty, NvReadPublicOut
-from bcd.protocol.tpm2.structures import CreationData, CreationTicket, Handle, NvAttribute, NvPublic, Public
+from bcd.protocol.tpm2.commands import AttestOut, CreatePrimaryOut, Empty, NvReadPublicOut
+from bcd.protocol.tpm2.structures import (
+    Algorithm,
+    CreationData,
+    CreationTicket,
+    EcdsaSignature,
+    Handle,
+    NvAttribute,
+    NvPublic,
+    Public,
+    Scheme,
+    Signature,
+)
 from bcd.protocol.tpm2.wire import encode
 
 FULL = 0x902
@@ -35,6 +46,12 @@ def made(handle: int, public: Public) -> bytes:
     out = CreatePrimaryOut(public, creation, b"", CreationTicket(0x8021, 0x40000001, b""), names.name(public))
     body = encode(out)
     body = handle.to_bytes(4) + len(body).to_bytes(4) + body + bytes.fromhex("0000010000")
+    return b"\x80\x02" + (10 + len(body)).to_bytes(4) + bytes(4) + body
+
+
+def answered(parameters: object, authorizations: int) -> bytes:
+    body = encode(parameters)
+    body = len(body).to_bytes(4) + body + bytes.fromhex("0000010000") * authorizations
     return b"\x80\x02" + (10 + len(body)).to_bytes(4) + bytes(4) + body
 
 
@@ -105,8 +122,8 @@ def test_nothing_else_is_sent_again(code: int) -> None:
 def test_without_room_our_own_keys_go_and_the_command_comes_once_more() -> None:
     """B30."""
     client, script, _ = over(made(1, KEYS[0]), refusal(FULL), OK, made(2, KEYS[1]))
-    client.load(Handle.OWNER, KEYS[0])
-    assert client.load(Handle.OWNER, KEYS[1]).handle == 2
+    client.load(Key(Handle.OWNER, KEYS[0]))
+    assert client.load(Key(Handle.OWNER, KEYS[1])).handle == 2
     assert script.codes == [0x131, 0x131, 0x165, 0x131]
     assert script.sent[1] == script.sent[3]
 
@@ -121,7 +138,7 @@ def test_without_room_and_without_keys_of_ours_it_is_said_at_once() -> None:
 
 def test_a_key_that_a_command_names_is_not_put_out_for_it() -> None:
     client, script, _ = over(made(1, KEYS[0]), refusal(FULL))
-    loaded = client.load(Handle.OWNER, KEYS[0])
+    loaded = client.load(Key(Handle.OWNER, KEYS[0]))
     with pytest.raises(Refusal):
         client.run(commands.READ_PUBLIC, (loaded.handle,), Empty())
     assert script.codes == [0x131, 0x173]
@@ -130,7 +147,7 @@ def test_a_key_that_a_command_names_is_not_put_out_for_it() -> None:
 def test_three_keys_stay_and_the_one_unused_longest_goes() -> None:
     client, script, _ = over(*(made(number, KEYS[number]) for number in range(3)), OK, made(3, KEYS[3]), OK)
     for number in (0, 1, 2, 0, 3):
-        client.load(Handle.OWNER, KEYS[number])
+        client.load(Key(Handle.OWNER, KEYS[number]))
     assert script.codes == [0x131] * 3 + [0x165, 0x131]
     assert script.sent[3][10:] == (1).to_bytes(4), "1 was used before 2 and 0"
     client.close()
@@ -142,7 +159,7 @@ def test_a_key_without_noda_is_refused_and_flushed() -> None:
     """B27."""
     client, script, _ = over(made(1, replace(KEYS[0], attributes=0x00040072)), OK)
     with pytest.raises(AnotherKey):
-        client.load(Handle.OWNER, KEYS[0])
+        client.load(Key(Handle.OWNER, KEYS[0]))
     assert script.codes == [0x131, 0x165]
 
 
@@ -168,21 +185,118 @@ def test_an_answer_that_is_none_is_the_documented_failure(step: Step, message: M
 
 
 def test_loaded_keys_die_with_the_transport() -> None:
-    client, script, _ = over(made(1, KEYS[0]), OSError(errno.EFAULT, ""), made(2, KEYS[0]))
-    client.load(Handle.OWNER, KEYS[0])
+    client, script, _ = over(made(1, KEYS[0]), OSError(errno.EIO, ""), made(2, KEYS[0]))
+    client.load(Key(Handle.OWNER, KEYS[0]))
     with pytest.raises(TryLater):
         read_public(client)
-    assert client.load(Handle.OWNER, KEYS[0]).handle == 2
+    assert client.load(Key(Handle.OWNER, KEYS[0])).handle == 2
     assert script.codes == [0x131, 0x173, 0x131]
+
+
+OWN = [Key(Handle.OWNER, template) for template in KEYS]
+CERTIFY = commands.CertifyIn(b"", Scheme(Algorithm.NULL, None))
+ATTESTED = answered(AttestOut(b"x", Signature(Algorithm.ECDSA, EcdsaSignature(0xB, b"r", b"s"))), 2)
+
+
+def certified(*steps: Step) -> Script:
+    """What is sent for a Certify of the first key by the second."""
+    client, script, _ = over(*steps)
+    _, public = client.use((OWN[0], OWN[1]), commands.CERTIFY, CERTIFY)
+    assert public == (KEYS[0], KEYS[1])
+    return script
+
+
+def test_after_a_clear_a_command_is_sent_again_on_a_new_descriptor_once() -> None:
+    client, script, _ = over(OSError(errno.EFAULT, ""), refusal(0x18B))
+    with pytest.raises(Refusal):
+        read_public(client)
+    assert (script.codes, script.closed) == ([0x173, 0x173], 1)
+    client, script, _ = over(OSError(errno.EFAULT, ""))
+    with pytest.raises(TryLater):
+        read_public(client)
+    assert script.codes == [0x173, 0x173]
+
+
+def test_a_command_over_keys_derives_them_first_and_names_them_in_order() -> None:
+    script = certified(made(1, KEYS[0]), made(2, KEYS[1]), ATTESTED)
+    assert script.codes == [0x131, 0x131, 0x148]
+    assert script.sent[2][10:18] == bytes.fromhex("0000000100000002")
+
+
+@pytest.mark.parametrize("gone", [0x18B, 0x28B, 0x910, 0x911])
+def test_keys_the_tpm_has_lost_are_derived_once_more_all_of_them(gone: int) -> None:
+    again = (OK, OK, made(2, KEYS[0]), made(1, KEYS[1]), ATTESTED)
+    script = certified(made(1, KEYS[0]), made(2, KEYS[1]), refusal(gone), *again)
+    assert script.codes == [0x131, 0x131, 0x148, 0x165, 0x165, 0x131, 0x131, 0x148]
+    assert script.sent[-1][10:18] == bytes.fromhex("0000000200000001")
+
+
+def test_keys_the_kernel_has_lost_are_derived_once_more() -> None:
+    gone = OSError(errno.EINVAL, "")
+    script = certified(made(1, KEYS[0]), made(2, KEYS[1]), gone, made(1, KEYS[0]), made(2, KEYS[1]), ATTESTED)
+    assert script.codes == [0x131, 0x131, 0x148, 0x131, 0x131, 0x148]
+
+
+@pytest.mark.parametrize("gone", [refusal(0x910), OSError(errno.EINVAL, "")], ids=["code", "errno"])
+def test_keys_that_are_lost_again_are_not_derived_for_ever(gone: Step) -> None:
+    flushed = (OK, OK) if isinstance(gone, bytes) else ()
+    client, script, _ = over(
+        made(1, KEYS[0]), made(2, KEYS[1]), gone, *flushed, made(1, KEYS[0]), made(2, KEYS[1]), gone
+    )
+    with pytest.raises((Refusal, TryLater)):
+        client.use((OWN[0], OWN[1]), commands.CERTIFY, CERTIFY)
+    assert script.codes.count(0x148) == 2
+
+
+def test_another_refusal_derives_nothing() -> None:
+    client, script, _ = over(made(1, KEYS[0]), made(2, KEYS[1]), refusal(0x9A2))
+    with pytest.raises(Refusal):
+        client.use((OWN[0], OWN[1]), commands.CERTIFY, CERTIFY)
+    assert script.codes == [0x131, 0x131, 0x148]
+
+
+def test_a_handle_given_out_anew_denotes_no_key_of_before() -> None:
+    """The TPM was reset between two commands: what had handle 1 must not sign as the other key."""
+    client, script, _ = over(made(1, KEYS[0]), made(1, KEYS[1]), made(2, KEYS[0]))
+    client.load(OWN[0])
+    client.load(OWN[1])
+    assert client.load(OWN[0]).handle == 2
+    script = certified(made(1, KEYS[0]), made(1, KEYS[1]), made(2, KEYS[0]), ATTESTED)
+    assert script.sent[-1][10:18] == bytes.fromhex("0000000200000001")
+
+
+def test_room_is_made_by_what_no_running_command_needs() -> None:
+    steps = (made(1, KEYS[0]), made(2, KEYS[1]), made(3, KEYS[2]), refusal(FULL), OK, ATTESTED)
+    client, script, _ = over(*steps)
+    for key in (OWN[0], OWN[1], OWN[2]):
+        client.load(key)
+    client.use((OWN[0], OWN[1]), commands.CERTIFY, CERTIFY)
+    assert script.codes == [0x131, 0x131, 0x131, 0x148, 0x165, 0x148]
+    assert script.sent[4][10:] == bytes.fromhex("00000003")
+    # All that are there are needed: the fourth takes the place of the one that is not.
+    client, script, _ = over(made(1, KEYS[0]), made(2, KEYS[1]), made(3, KEYS[2]), OK, made(2, KEYS[3]), ATTESTED)
+    for key in (OWN[1], OWN[0], OWN[2]):
+        client.load(key)
+    client.use((OWN[1], OWN[3]), commands.CERTIFY, CERTIFY)
+    assert script.sent[3][10:] == bytes.fromhex("00000002")
+
+
+def test_a_released_key_is_flushed_and_derived_anew() -> None:
+    client, script, _ = over(made(1, KEYS[0]), OK, made(2, KEYS[0]))
+    client.load(OWN[0])
+    client.release(OWN[0])
+    client.release(OWN[1])
+    assert client.load(OWN[0]).handle == 2
+    assert script.codes == [0x131, 0x165, 0x131]
 
 
 def test_after_a_malformed_answer_nothing_that_follows_on_the_link_is_read() -> None:
     client, script, _ = over(made(1, KEYS[0]), b"", made(2, KEYS[0]))
-    client.load(Handle.OWNER, KEYS[0])
+    client.load(Key(Handle.OWNER, KEYS[0]))
     with pytest.raises(TryLater):
         read_public(client)
     assert script.closed == 1
-    assert client.load(Handle.OWNER, KEYS[0]).handle == 2
+    assert client.load(Key(Handle.OWNER, KEYS[0])).handle == 2
 
 
 def test_a_key_whose_name_is_anothers_is_refused() -> None:
@@ -190,7 +304,7 @@ def test_a_key_whose_name_is_anothers_is_refused() -> None:
     name = names.name(KEYS[0])
     client, script, _ = over(reply.replace(name, names.name(KEYS[1])), OK)
     with pytest.raises(AnotherKey):
-        client.load(Handle.OWNER, KEYS[0])
+        client.load(Key(Handle.OWNER, KEYS[0]))
     assert script.codes == [0x131, 0x165]
 
 
@@ -228,7 +342,7 @@ def test_an_index_that_gives_less_than_was_asked_ends_the_report() -> None:
 
 def test_an_end_that_fails_is_an_end() -> None:
     client, script, _ = over(made(1, KEYS[0]), OSError(errno.EIO, ""))
-    client.load(Handle.OWNER, KEYS[0])
+    client.load(Key(Handle.OWNER, KEYS[0]))
     client.close()
     assert script.closed >= 1
 

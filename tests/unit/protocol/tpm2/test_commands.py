@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcd.protocol.tpm2 import commands, names, templates
+from bcd.protocol.tpm2 import commands, names, structures, templates
 from bcd.protocol.tpm2.codes import Code, Rc
 from bcd.protocol.tpm2.commands import Answer, Empty, NotTpm2, read_answer, write_command
 from bcd.protocol.tpm2.structures import Algorithm, Handle, NvPublic, Point
@@ -19,9 +19,9 @@ from tests.fakes import pki
 ALLOWED = {0x131, 0x173, 0x169, 0x14E, 0x176, 0x151, 0x147, 0x158, 0x17E, 0x15D, 0x148, 0x165}
 
 
-def test_no_command_outside_the_profile_is_in_the_table() -> None:
-    assert {command.code for command in commands.COMMANDS} == set(commands.CommandCode)
-    assert set(commands.CommandCode) <= ALLOWED
+def test_the_commands_of_the_profile_are_the_table_and_no_other() -> None:
+    assert {command.code for command in commands.COMMANDS} == set(commands.CommandCode) == ALLOWED
+    assert len(commands.COMMANDS) == 12
 
 
 def test_a_command_without_and_one_with_an_authorization() -> None:
@@ -32,6 +32,23 @@ def test_a_command_without_and_one_with_an_authorization() -> None:
     )
     with pytest.raises(Malformed):
         write_command(commands.NV_READ, (index,), commands.NvReadIn(1, 0))
+
+
+def test_a_policy_session_authorizes_the_second_handle_and_ends_with_that() -> None:
+    parameters = commands.ActivateCredentialIn(b"\xaa", b"\xbb")
+    passwords = (structures.EMPTY_PASSWORD, structures.policy(0x03000000))
+    written = write_command(commands.ACTIVATE_CREDENTIAL, (0x80000000, 0x80000001), parameters, passwords)
+    assert written.hex() == (
+        "80020000002e00000147"
+        + "80000000"
+        + "80000001"
+        + "00000012"
+        + "400000090000010000"
+        + "030000000000000000"
+        + "0001aa0001bb"
+    )
+    with pytest.raises(Malformed, match="2 authorizations, not 1"):
+        write_command(commands.ACTIVATE_CREDENTIAL, (1, 2), parameters, passwords[:1])
 
 
 def answer(tag: int, code: int, body: bytes) -> bytes:

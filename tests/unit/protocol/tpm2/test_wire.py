@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bcd.protocol.tpm2 import commands, structures
 from bcd.protocol.tpm2.wire import (
     Chosen,
+    Constant,
     Kind,
     ListOf,
     Malformed,
@@ -43,6 +44,8 @@ def values(kind: Kind, seen: dict[str, Any]) -> st.SearchStrategy[Any]:
     match kind:
         case Unsigned(size_bytes):
             return st.integers(0, (1 << 8 * size_bytes) - 1)
+        case Constant(number):
+            return st.just(number)
         case Sized(max_bytes):
             return st.binary(max_size=max_bytes)
         case Nested(declared) | SizedOf(declared):
@@ -109,6 +112,7 @@ def test_a_changed_byte_is_another_value_or_malformed(data: st.DataObject) -> No
     [
         (Unsigned(2), 65536),
         (Unsigned(2), -1),
+        (Constant(7), 8),
         (Sized(4), bytes(5)),
         (ListOf(Unsigned(1), 2), (1, 2, 3)),
         (Nothing(), 0),
@@ -130,3 +134,8 @@ def test_lengths_are_bounded_before_anything_is_taken() -> None:
 def test_a_selector_nobody_knows_is_malformed() -> None:
     with pytest.raises(Malformed, match="algorithm 0x7777"):
         decode(structures.Scheme, bytes.fromhex("7777"))
+
+
+def test_what_a_tpm_says_starts_with_its_own_word() -> None:
+    with pytest.raises(Malformed, match="want 0xff544347"):
+        Constant(structures.GENERATED).read(Reader(bytes.fromhex("ff544348")), {})
