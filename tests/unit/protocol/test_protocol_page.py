@@ -13,7 +13,7 @@ from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
-from bcd.protocol.pb.bc.identity.v1 import gateway_pb2, join_pb2, statements_pb2
+from bcd.protocol.pb.bc.identity.v1 import attestation_pb2, gateway_pb2, join_pb2, statements_pb2
 from bcd.protocol.pki import certificates, csr, issued, join_response, renew_response, seal, statements, trust_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -97,6 +97,13 @@ def test_every_field_of_a_message_is_on_the_page(title: str, message: Descriptor
         ("Trust bundle", statements_pb2.Approver.DESCRIPTOR),
         ("Checking a renew response", statements_pb2.RenewPop.DESCRIPTOR),
         ("Checking a renew response", statements_pb2.RenewResponse.DESCRIPTOR),
+        ("TPM attestation", attestation_pb2.TpmEvidence.DESCRIPTOR),
+        ("TPM attestation", attestation_pb2.EndorsementKey.DESCRIPTOR),
+        ("TPM attestation", attestation_pb2.TpmChallenge.DESCRIPTOR),
+        ("TPM attestation", attestation_pb2.Attestation.DESCRIPTOR),
+        ("TPM attestation", join_pb2.JoinChallenge.DESCRIPTOR),
+        ("TPM attestation", join_pb2.ChallengeAnswer.DESCRIPTOR),
+        ("Renew", attestation_pb2.KeyAttestation.DESCRIPTOR),
         ("Renew", gateway_pb2.RenewRequest.DESCRIPTOR),
         ("Renew", gateway_pb2.RenewReply.DESCRIPTOR),
         ("Session", gateway_pb2.NodeMessage.DESCRIPTOR),

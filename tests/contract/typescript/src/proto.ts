@@ -11,5 +11,5 @@ execFileSync(`${BIN}/python-grpc-tools-protoc`, [
   `--plugin=protoc-gen-es=${PACKAGE}/node_modules/.bin/protoc-gen-es`,
   `--es_out=${folder}`,
   "--es_opt=target=ts,import_extension=js",
-  ...["statements", "join", "gateway"].map((name) => `bc/identity/v1/${name}.proto`),
+  ...["statements", "attestation", "join", "gateway"].map((name) => `bc/identity/v1/${name}.proto`),
 ], { stdio: "inherit" });

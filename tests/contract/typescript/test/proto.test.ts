@@ -10,7 +10,7 @@ test("the messages here are those that the proto files of today make", () => {
   const folder = mkdtempSync(join(tmpdir(), "bcd-ts-proto-"));
   try {
     execFileSync(process.execPath, ["--import", "tsx", "src/proto.ts", folder], { cwd: PACKAGE });
-    for (const name of ["statements", "join", "gateway"]) {
+    for (const name of ["statements", "attestation", "join", "gateway"]) {
       const file = `bc/identity/v1/${name}_pb.ts`;
       assert.equal(readFileSync(`${folder}/${file}`, "utf8"), readFileSync(`${PACKAGE}/src/pb/${file}`, "utf8"), `${file}: npm run proto`);
     }

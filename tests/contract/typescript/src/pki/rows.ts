@@ -68,6 +68,8 @@ export function readJoinReply(reply: JoinReply): ReplyAnswer {
       const { id, retryAfterS } = reply.answer.value;
       return { answer: "pending", id, waitS: Math.min(Math.max(retryAfterS, 1), 3600) };
     }
+    case "challenge":
+      throw new Refused("JoinReply", "a challenge of a TPM, which this side has not");
     case undefined:
       throw new Refused("JoinReply", "neither issued nor pending: no answer");
   }

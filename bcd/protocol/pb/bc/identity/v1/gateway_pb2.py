@@ -22,33 +22,34 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from bcd.protocol.pb.bc.identity.v1 import attestation_pb2 as bc_dot_identity_dot_v1_dot_attestation__pb2
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as bc_dot_identity_dot_v1_dot_statements__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62\x63/identity/v1/gateway.proto\x12\x0e\x62\x63.identity.v1\x1a\x1f\x62\x63/identity/v1/statements.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x01\n\x0cRenewRequest\x12\x0b\n\x03\x63sr\x18\x01 \x01(\x0c\x12\r\n\x05\x63hain\x18\x02 \x03(\x0c\x12/\n\x0b\x63lient_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\trenew_pop\x18\x04 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatementJ\x04\x08\x05\x10\x06R\x0fkey_attestation\"n\n\nRenewReply\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x06issued\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatement\"@\n\x0bNodeMessage\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x15.bc.identity.v1.HelloH\x00\x42\t\n\x07message\"V\n\x05Hello\x12\x12\n\njournal_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x16\n\x0e\x64\x61\x65mon_version\x18\x03 \x01(\t\x12\x10\n\x08node_key\x18\x04 \x01(\t\"\xe4\x01\n\x0eGatewayMessage\x12*\n\x07welcome\x18\x01 \x01(\x0b\x32\x17.bc.identity.v1.WelcomeH\x00\x12\x33\n\x07revoked\x18\x02 \x01(\x0b\x32 .bc.identity.v1.RevocationNoticeH\x00\x12-\n\trenew_now\x18\x03 \x01(\x0b\x32\x18.bc.identity.v1.RenewNowH\x00\x12\x37\n\x0ctrust_bundle\x18\x04 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatementH\x00\x42\t\n\x07message\"q\n\x07Welcome\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x0ctrust_bundle\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatement\"R\n\x10RevocationNotice\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12.\n\nrevoked_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1a\n\x08RenewNow\x12\x0e\n\x06reason\x18\x01 \x01(\t2\x98\x01\n\x07Gateway\x12\x41\n\x05Renew\x12\x1c.bc.identity.v1.RenewRequest\x1a\x1a.bc.identity.v1.RenewReply\x12J\n\x07Session\x12\x1b.bc.identity.v1.NodeMessage\x1a\x1e.bc.identity.v1.GatewayMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62\x63/identity/v1/gateway.proto\x12\x0e\x62\x63.identity.v1\x1a bc/identity/v1/attestation.proto\x1a\x1f\x62\x63/identity/v1/statements.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\x01\n\x0cRenewRequest\x12\x0b\n\x03\x63sr\x18\x01 \x01(\x0c\x12\r\n\x05\x63hain\x18\x02 \x03(\x0c\x12/\n\x0b\x63lient_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\trenew_pop\x18\x04 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatement\x12\x37\n\x0fkey_attestation\x18\x05 \x01(\x0b\x32\x1e.bc.identity.v1.KeyAttestation\"n\n\nRenewReply\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x06issued\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatement\"@\n\x0bNodeMessage\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x15.bc.identity.v1.HelloH\x00\x42\t\n\x07message\"V\n\x05Hello\x12\x12\n\njournal_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x16\n\x0e\x64\x61\x65mon_version\x18\x03 \x01(\t\x12\x10\n\x08node_key\x18\x04 \x01(\t\"\xe4\x01\n\x0eGatewayMessage\x12*\n\x07welcome\x18\x01 \x01(\x0b\x32\x17.bc.identity.v1.WelcomeH\x00\x12\x33\n\x07revoked\x18\x02 \x01(\x0b\x32 .bc.identity.v1.RevocationNoticeH\x00\x12-\n\trenew_now\x18\x03 \x01(\x0b\x32\x18.bc.identity.v1.RenewNowH\x00\x12\x37\n\x0ctrust_bundle\x18\x04 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatementH\x00\x42\t\n\x07message\"q\n\x07Welcome\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x0ctrust_bundle\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatement\"R\n\x10RevocationNotice\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12.\n\nrevoked_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1a\n\x08RenewNow\x12\x0e\n\x06reason\x18\x01 \x01(\t2\x98\x01\n\x07Gateway\x12\x41\n\x05Renew\x12\x1c.bc.identity.v1.RenewRequest\x1a\x1a.bc.identity.v1.RenewReply\x12J\n\x07Session\x12\x1b.bc.identity.v1.NodeMessage\x1a\x1e.bc.identity.v1.GatewayMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bc.identity.v1.gateway_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RENEWREQUEST']._serialized_start=115
-  _globals['_RENEWREQUEST']._serialized_end=281
-  _globals['_RENEWREPLY']._serialized_start=283
-  _globals['_RENEWREPLY']._serialized_end=393
-  _globals['_NODEMESSAGE']._serialized_start=395
-  _globals['_NODEMESSAGE']._serialized_end=459
-  _globals['_HELLO']._serialized_start=461
-  _globals['_HELLO']._serialized_end=547
-  _globals['_GATEWAYMESSAGE']._serialized_start=550
-  _globals['_GATEWAYMESSAGE']._serialized_end=778
-  _globals['_WELCOME']._serialized_start=780
-  _globals['_WELCOME']._serialized_end=893
-  _globals['_REVOCATIONNOTICE']._serialized_start=895
-  _globals['_REVOCATIONNOTICE']._serialized_end=977
-  _globals['_RENEWNOW']._serialized_start=979
-  _globals['_RENEWNOW']._serialized_end=1005
-  _globals['_GATEWAY']._serialized_start=1008
-  _globals['_GATEWAY']._serialized_end=1160
+  _globals['_RENEWREQUEST']._serialized_start=149
+  _globals['_RENEWREQUEST']._serialized_end=349
+  _globals['_RENEWREPLY']._serialized_start=351
+  _globals['_RENEWREPLY']._serialized_end=461
+  _globals['_NODEMESSAGE']._serialized_start=463
+  _globals['_NODEMESSAGE']._serialized_end=527
+  _globals['_HELLO']._serialized_start=529
+  _globals['_HELLO']._serialized_end=615
+  _globals['_GATEWAYMESSAGE']._serialized_start=618
+  _globals['_GATEWAYMESSAGE']._serialized_end=846
+  _globals['_WELCOME']._serialized_start=848
+  _globals['_WELCOME']._serialized_end=961
+  _globals['_REVOCATIONNOTICE']._serialized_start=963
+  _globals['_REVOCATIONNOTICE']._serialized_end=1045
+  _globals['_RENEWNOW']._serialized_start=1047
+  _globals['_RENEWNOW']._serialized_end=1073
+  _globals['_GATEWAY']._serialized_start=1076
+  _globals['_GATEWAY']._serialized_end=1228
 # @@protoc_insertion_point(module_scope)

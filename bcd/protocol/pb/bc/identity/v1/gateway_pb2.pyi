@@ -1,5 +1,6 @@
 import datetime
 
+from bcd.protocol.pb.bc.identity.v1 import attestation_pb2 as _attestation_pb2
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as _statements_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -11,16 +12,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RenewRequest(_message.Message):
-    __slots__ = ("csr", "chain", "client_time", "renew_pop")
+    __slots__ = ("csr", "chain", "client_time", "renew_pop", "key_attestation")
     CSR_FIELD_NUMBER: _ClassVar[int]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     CLIENT_TIME_FIELD_NUMBER: _ClassVar[int]
     RENEW_POP_FIELD_NUMBER: _ClassVar[int]
+    KEY_ATTESTATION_FIELD_NUMBER: _ClassVar[int]
     csr: bytes
     chain: _containers.RepeatedScalarFieldContainer[bytes]
     client_time: _timestamp_pb2.Timestamp
     renew_pop: _statements_pb2.SignedStatement
-    def __init__(self, csr: _Optional[bytes] = ..., chain: _Optional[_Iterable[bytes]] = ..., client_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., renew_pop: _Optional[_Union[_statements_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
+    key_attestation: _attestation_pb2.KeyAttestation
+    def __init__(self, csr: _Optional[bytes] = ..., chain: _Optional[_Iterable[bytes]] = ..., client_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., renew_pop: _Optional[_Union[_statements_pb2.SignedStatement, _Mapping]] = ..., key_attestation: _Optional[_Union[_attestation_pb2.KeyAttestation, _Mapping]] = ...) -> None: ...
 
 class RenewReply(_message.Message):
     __slots__ = ("server_time", "issued")

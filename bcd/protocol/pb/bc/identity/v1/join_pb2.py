@@ -22,27 +22,32 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from bcd.protocol.pb.bc.identity.v1 import attestation_pb2 as bc_dot_identity_dot_v1_dot_attestation__pb2
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as bc_dot_identity_dot_v1_dot_statements__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x63/identity/v1/join.proto\x12\x0e\x62\x63.identity.v1\x1a\x1f\x62\x63/identity/v1/statements.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x85\x02\n\x0bJoinRequest\x12\x10\n\x08\x61ttestor\x18\x01 \x01(\t\x12\x0b\n\x03\x63sr\x18\x02 \x01(\x0c\x12\x31\n\x0csealed_token\x18\x03 \x01(\x0b\x32\x1b.bc.identity.v1.SealedToken\x12\x16\n\x0ewanted_node_id\x18\x04 \x01(\t\x12\x0c\n\x04role\x18\x05 \x01(\t\x12&\n\x06\x63laims\x18\x06 \x01(\x0b\x32\x16.bc.identity.v1.Claims\x12\x16\n\x0e\x64\x61\x65mon_version\x18\x07 \x01(\t\x12\x12\n\npending_id\x18\x08 \x01(\tJ\x04\x08\t\x10\nJ\x04\x08\n\x10\x0bR\x0ctpm_evidenceR\x10\x63hallenge_answer\"*\n\x0bSealedToken\x12\x0b\n\x03kid\x18\x01 \x01(\t\x12\x0e\n\x06sealed\x18\x02 \x01(\x0c\"\xa8\x01\n\x06\x43laims\x12\x14\n\x0cproduct_uuid\x18\x01 \x01(\t\x12\x16\n\x0eproduct_serial\x18\x02 \x01(\t\x12\x14\n\x0c\x62oard_serial\x18\x03 \x01(\t\x12\x16\n\x0e\x63hassis_serial\x18\x04 \x01(\t\x12\x0c\n\x04macs\x18\x05 \x03(\t\x12\x11\n\tgpu_uuids\x18\x06 \x03(\t\x12\x10\n\x08hostname\x18\x07 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x08 \x01(\t\"\xba\x01\n\tJoinReply\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x06issued\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatementH\x00\x12.\n\x07pending\x18\x03 \x01(\x0b\x32\x1b.bc.identity.v1.JoinPendingH\x00\x42\x08\n\x06\x61nswerJ\x04\x08\x04\x10\x05R\tchallenge\"0\n\x0bJoinPending\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rretry_after_s\x18\x02 \x01(\r2M\n\x0bJoinService\x12>\n\x04Join\x12\x1b.bc.identity.v1.JoinRequest\x1a\x19.bc.identity.v1.JoinReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x63/identity/v1/join.proto\x12\x0e\x62\x63.identity.v1\x1a bc/identity/v1/attestation.proto\x1a\x1f\x62\x63/identity/v1/statements.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc7\x02\n\x0bJoinRequest\x12\x10\n\x08\x61ttestor\x18\x01 \x01(\t\x12\x0b\n\x03\x63sr\x18\x02 \x01(\x0c\x12\x31\n\x0csealed_token\x18\x03 \x01(\x0b\x32\x1b.bc.identity.v1.SealedToken\x12\x16\n\x0ewanted_node_id\x18\x04 \x01(\t\x12\x0c\n\x04role\x18\x05 \x01(\t\x12&\n\x06\x63laims\x18\x06 \x01(\x0b\x32\x16.bc.identity.v1.Claims\x12\x16\n\x0e\x64\x61\x65mon_version\x18\x07 \x01(\t\x12\x12\n\npending_id\x18\x08 \x01(\t\x12\x31\n\x0ctpm_evidence\x18\t \x01(\x0b\x32\x1b.bc.identity.v1.TpmEvidence\x12\x39\n\x10\x63hallenge_answer\x18\n \x01(\x0b\x32\x1f.bc.identity.v1.ChallengeAnswer\"*\n\x0bSealedToken\x12\x0b\n\x03kid\x18\x01 \x01(\t\x12\x0e\n\x06sealed\x18\x02 \x01(\x0c\"\xa8\x01\n\x06\x43laims\x12\x14\n\x0cproduct_uuid\x18\x01 \x01(\t\x12\x16\n\x0eproduct_serial\x18\x02 \x01(\t\x12\x14\n\x0c\x62oard_serial\x18\x03 \x01(\t\x12\x16\n\x0e\x63hassis_serial\x18\x04 \x01(\t\x12\x0c\n\x04macs\x18\x05 \x03(\t\x12\x11\n\tgpu_uuids\x18\x06 \x03(\t\x12\x10\n\x08hostname\x18\x07 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x08 \x01(\t\"\xdd\x01\n\tJoinReply\x12/\n\x0bserver_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x06issued\x18\x02 \x01(\x0b\x32\x1f.bc.identity.v1.SignedStatementH\x00\x12.\n\x07pending\x18\x03 \x01(\x0b\x32\x1b.bc.identity.v1.JoinPendingH\x00\x12\x32\n\tchallenge\x18\x04 \x01(\x0b\x32\x1d.bc.identity.v1.JoinChallengeH\x00\x42\x08\n\x06\x61nswer\"0\n\x0bJoinPending\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rretry_after_s\x18\x02 \x01(\r\"\x87\x01\n\rJoinChallenge\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61ttestor\x18\x02 \x01(\t\x12-\n\tnot_after\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x03tpm\x18\x04 \x01(\x0b\x32\x1c.bc.identity.v1.TpmChallenge\"\xa1\x01\n\x0f\x43hallengeAnswer\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06secret\x18\x02 \x01(\x0c\x12*\n\x05quote\x18\x03 \x01(\x0b\x32\x1b.bc.identity.v1.Attestation\x12\x12\n\npcr_values\x18\x04 \x03(\x0c\x12\x32\n\rcertification\x18\x05 \x01(\x0b\x32\x1b.bc.identity.v1.Attestation2M\n\x0bJoinService\x12>\n\x04Join\x12\x1b.bc.identity.v1.JoinRequest\x1a\x19.bc.identity.v1.JoinReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bc.identity.v1.join_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOINREQUEST']._serialized_start=112
-  _globals['_JOINREQUEST']._serialized_end=373
-  _globals['_SEALEDTOKEN']._serialized_start=375
-  _globals['_SEALEDTOKEN']._serialized_end=417
-  _globals['_CLAIMS']._serialized_start=420
-  _globals['_CLAIMS']._serialized_end=588
-  _globals['_JOINREPLY']._serialized_start=591
-  _globals['_JOINREPLY']._serialized_end=777
-  _globals['_JOINPENDING']._serialized_start=779
-  _globals['_JOINPENDING']._serialized_end=827
-  _globals['_JOINSERVICE']._serialized_start=829
-  _globals['_JOINSERVICE']._serialized_end=906
+  _globals['_JOINREQUEST']._serialized_start=146
+  _globals['_JOINREQUEST']._serialized_end=473
+  _globals['_SEALEDTOKEN']._serialized_start=475
+  _globals['_SEALEDTOKEN']._serialized_end=517
+  _globals['_CLAIMS']._serialized_start=520
+  _globals['_CLAIMS']._serialized_end=688
+  _globals['_JOINREPLY']._serialized_start=691
+  _globals['_JOINREPLY']._serialized_end=912
+  _globals['_JOINPENDING']._serialized_start=914
+  _globals['_JOINPENDING']._serialized_end=962
+  _globals['_JOINCHALLENGE']._serialized_start=965
+  _globals['_JOINCHALLENGE']._serialized_end=1100
+  _globals['_CHALLENGEANSWER']._serialized_start=1103
+  _globals['_CHALLENGEANSWER']._serialized_end=1264
+  _globals['_JOINSERVICE']._serialized_start=1266
+  _globals['_JOINSERVICE']._serialized_end=1343
 # @@protoc_insertion_point(module_scope)

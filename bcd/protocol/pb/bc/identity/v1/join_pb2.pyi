@@ -1,5 +1,6 @@
 import datetime
 
+from bcd.protocol.pb.bc.identity.v1 import attestation_pb2 as _attestation_pb2
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as _statements_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -11,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JoinRequest(_message.Message):
-    __slots__ = ("attestor", "csr", "sealed_token", "wanted_node_id", "role", "claims", "daemon_version", "pending_id")
+    __slots__ = ("attestor", "csr", "sealed_token", "wanted_node_id", "role", "claims", "daemon_version", "pending_id", "tpm_evidence", "challenge_answer")
     ATTESTOR_FIELD_NUMBER: _ClassVar[int]
     CSR_FIELD_NUMBER: _ClassVar[int]
     SEALED_TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +21,8 @@ class JoinRequest(_message.Message):
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
     DAEMON_VERSION_FIELD_NUMBER: _ClassVar[int]
     PENDING_ID_FIELD_NUMBER: _ClassVar[int]
+    TPM_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    CHALLENGE_ANSWER_FIELD_NUMBER: _ClassVar[int]
     attestor: str
     csr: bytes
     sealed_token: SealedToken
@@ -28,7 +31,9 @@ class JoinRequest(_message.Message):
     claims: Claims
     daemon_version: str
     pending_id: str
-    def __init__(self, attestor: _Optional[str] = ..., csr: _Optional[bytes] = ..., sealed_token: _Optional[_Union[SealedToken, _Mapping]] = ..., wanted_node_id: _Optional[str] = ..., role: _Optional[str] = ..., claims: _Optional[_Union[Claims, _Mapping]] = ..., daemon_version: _Optional[str] = ..., pending_id: _Optional[str] = ...) -> None: ...
+    tpm_evidence: _attestation_pb2.TpmEvidence
+    challenge_answer: ChallengeAnswer
+    def __init__(self, attestor: _Optional[str] = ..., csr: _Optional[bytes] = ..., sealed_token: _Optional[_Union[SealedToken, _Mapping]] = ..., wanted_node_id: _Optional[str] = ..., role: _Optional[str] = ..., claims: _Optional[_Union[Claims, _Mapping]] = ..., daemon_version: _Optional[str] = ..., pending_id: _Optional[str] = ..., tpm_evidence: _Optional[_Union[_attestation_pb2.TpmEvidence, _Mapping]] = ..., challenge_answer: _Optional[_Union[ChallengeAnswer, _Mapping]] = ...) -> None: ...
 
 class SealedToken(_message.Message):
     __slots__ = ("kid", "sealed")
@@ -59,14 +64,16 @@ class Claims(_message.Message):
     def __init__(self, product_uuid: _Optional[str] = ..., product_serial: _Optional[str] = ..., board_serial: _Optional[str] = ..., chassis_serial: _Optional[str] = ..., macs: _Optional[_Iterable[str]] = ..., gpu_uuids: _Optional[_Iterable[str]] = ..., hostname: _Optional[str] = ..., boot_id: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("server_time", "issued", "pending")
+    __slots__ = ("server_time", "issued", "pending", "challenge")
     SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
     ISSUED_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    CHALLENGE_FIELD_NUMBER: _ClassVar[int]
     server_time: _timestamp_pb2.Timestamp
     issued: _statements_pb2.SignedStatement
     pending: JoinPending
-    def __init__(self, server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., issued: _Optional[_Union[_statements_pb2.SignedStatement, _Mapping]] = ..., pending: _Optional[_Union[JoinPending, _Mapping]] = ...) -> None: ...
+    challenge: JoinChallenge
+    def __init__(self, server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., issued: _Optional[_Union[_statements_pb2.SignedStatement, _Mapping]] = ..., pending: _Optional[_Union[JoinPending, _Mapping]] = ..., challenge: _Optional[_Union[JoinChallenge, _Mapping]] = ...) -> None: ...
 
 class JoinPending(_message.Message):
     __slots__ = ("id", "retry_after_s")
@@ -75,3 +82,29 @@ class JoinPending(_message.Message):
     id: str
     retry_after_s: int
     def __init__(self, id: _Optional[str] = ..., retry_after_s: _Optional[int] = ...) -> None: ...
+
+class JoinChallenge(_message.Message):
+    __slots__ = ("id", "attestor", "not_after", "tpm")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ATTESTOR_FIELD_NUMBER: _ClassVar[int]
+    NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    TPM_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    attestor: str
+    not_after: _timestamp_pb2.Timestamp
+    tpm: _attestation_pb2.TpmChallenge
+    def __init__(self, id: _Optional[str] = ..., attestor: _Optional[str] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tpm: _Optional[_Union[_attestation_pb2.TpmChallenge, _Mapping]] = ...) -> None: ...
+
+class ChallengeAnswer(_message.Message):
+    __slots__ = ("id", "secret", "quote", "pcr_values", "certification")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    QUOTE_FIELD_NUMBER: _ClassVar[int]
+    PCR_VALUES_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    secret: bytes
+    quote: _attestation_pb2.Attestation
+    pcr_values: _containers.RepeatedScalarFieldContainer[bytes]
+    certification: _attestation_pb2.Attestation
+    def __init__(self, id: _Optional[str] = ..., secret: _Optional[bytes] = ..., quote: _Optional[_Union[_attestation_pb2.Attestation, _Mapping]] = ..., pcr_values: _Optional[_Iterable[bytes]] = ..., certification: _Optional[_Union[_attestation_pb2.Attestation, _Mapping]] = ...) -> None: ...

@@ -6,6 +6,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Attestation, TpmChallenge, TpmEvidence } from "./attestation_pb.js";
+import { file_bc_identity_v1_attestation } from "./attestation_pb.js";
 import type { SignedStatement } from "./statements_pb.js";
 import { file_bc_identity_v1_statements } from "./statements_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -16,14 +18,14 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file bc/identity/v1/join.proto.
  */
 export const file_bc_identity_v1_join: GenFile = /*@__PURE__*/
-  fileDesc("ChliYy9pZGVudGl0eS92MS9qb2luLnByb3RvEg5iYy5pZGVudGl0eS52MSKFAgoLSm9pblJlcXVlc3QSEAoIYXR0ZXN0b3IYASABKAkSCwoDY3NyGAIgASgMEjEKDHNlYWxlZF90b2tlbhgDIAEoCzIbLmJjLmlkZW50aXR5LnYxLlNlYWxlZFRva2VuEhYKDndhbnRlZF9ub2RlX2lkGAQgASgJEgwKBHJvbGUYBSABKAkSJgoGY2xhaW1zGAYgASgLMhYuYmMuaWRlbnRpdHkudjEuQ2xhaW1zEhYKDmRhZW1vbl92ZXJzaW9uGAcgASgJEhIKCnBlbmRpbmdfaWQYCCABKAlKBAgJEApKBAgKEAtSDHRwbV9ldmlkZW5jZVIQY2hhbGxlbmdlX2Fuc3dlciIqCgtTZWFsZWRUb2tlbhILCgNraWQYASABKAkSDgoGc2VhbGVkGAIgASgMIqgBCgZDbGFpbXMSFAoMcHJvZHVjdF91dWlkGAEgASgJEhYKDnByb2R1Y3Rfc2VyaWFsGAIgASgJEhQKDGJvYXJkX3NlcmlhbBgDIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgEIAEoCRIMCgRtYWNzGAUgAygJEhEKCWdwdV91dWlkcxgGIAMoCRIQCghob3N0bmFtZRgHIAEoCRIPCgdib290X2lkGAggASgJIroBCglKb2luUmVwbHkSLwoLc2VydmVyX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKBmlzc3VlZBgCIAEoCzIfLmJjLmlkZW50aXR5LnYxLlNpZ25lZFN0YXRlbWVudEgAEi4KB3BlbmRpbmcYAyABKAsyGy5iYy5pZGVudGl0eS52MS5Kb2luUGVuZGluZ0gAQggKBmFuc3dlckoECAQQBVIJY2hhbGxlbmdlIjAKC0pvaW5QZW5kaW5nEgoKAmlkGAEgASgJEhUKDXJldHJ5X2FmdGVyX3MYAiABKA0yTQoLSm9pblNlcnZpY2USPgoESm9pbhIbLmJjLmlkZW50aXR5LnYxLkpvaW5SZXF1ZXN0GhkuYmMuaWRlbnRpdHkudjEuSm9pblJlcGx5YgZwcm90bzM", [file_bc_identity_v1_statements, file_google_protobuf_timestamp]);
+  fileDesc("ChliYy9pZGVudGl0eS92MS9qb2luLnByb3RvEg5iYy5pZGVudGl0eS52MSLHAgoLSm9pblJlcXVlc3QSEAoIYXR0ZXN0b3IYASABKAkSCwoDY3NyGAIgASgMEjEKDHNlYWxlZF90b2tlbhgDIAEoCzIbLmJjLmlkZW50aXR5LnYxLlNlYWxlZFRva2VuEhYKDndhbnRlZF9ub2RlX2lkGAQgASgJEgwKBHJvbGUYBSABKAkSJgoGY2xhaW1zGAYgASgLMhYuYmMuaWRlbnRpdHkudjEuQ2xhaW1zEhYKDmRhZW1vbl92ZXJzaW9uGAcgASgJEhIKCnBlbmRpbmdfaWQYCCABKAkSMQoMdHBtX2V2aWRlbmNlGAkgASgLMhsuYmMuaWRlbnRpdHkudjEuVHBtRXZpZGVuY2USOQoQY2hhbGxlbmdlX2Fuc3dlchgKIAEoCzIfLmJjLmlkZW50aXR5LnYxLkNoYWxsZW5nZUFuc3dlciIqCgtTZWFsZWRUb2tlbhILCgNraWQYASABKAkSDgoGc2VhbGVkGAIgASgMIqgBCgZDbGFpbXMSFAoMcHJvZHVjdF91dWlkGAEgASgJEhYKDnByb2R1Y3Rfc2VyaWFsGAIgASgJEhQKDGJvYXJkX3NlcmlhbBgDIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgEIAEoCRIMCgRtYWNzGAUgAygJEhEKCWdwdV91dWlkcxgGIAMoCRIQCghob3N0bmFtZRgHIAEoCRIPCgdib290X2lkGAggASgJIt0BCglKb2luUmVwbHkSLwoLc2VydmVyX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKBmlzc3VlZBgCIAEoCzIfLmJjLmlkZW50aXR5LnYxLlNpZ25lZFN0YXRlbWVudEgAEi4KB3BlbmRpbmcYAyABKAsyGy5iYy5pZGVudGl0eS52MS5Kb2luUGVuZGluZ0gAEjIKCWNoYWxsZW5nZRgEIAEoCzIdLmJjLmlkZW50aXR5LnYxLkpvaW5DaGFsbGVuZ2VIAEIICgZhbnN3ZXIiMAoLSm9pblBlbmRpbmcSCgoCaWQYASABKAkSFQoNcmV0cnlfYWZ0ZXJfcxgCIAEoDSKHAQoNSm9pbkNoYWxsZW5nZRIKCgJpZBgBIAEoCRIQCghhdHRlc3RvchgCIAEoCRItCglub3RfYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKA3RwbRgEIAEoCzIcLmJjLmlkZW50aXR5LnYxLlRwbUNoYWxsZW5nZSKhAQoPQ2hhbGxlbmdlQW5zd2VyEgoKAmlkGAEgASgJEg4KBnNlY3JldBgCIAEoDBIqCgVxdW90ZRgDIAEoCzIbLmJjLmlkZW50aXR5LnYxLkF0dGVzdGF0aW9uEhIKCnBjcl92YWx1ZXMYBCADKAwSMgoNY2VydGlmaWNhdGlvbhgFIAEoCzIbLmJjLmlkZW50aXR5LnYxLkF0dGVzdGF0aW9uMk0KC0pvaW5TZXJ2aWNlEj4KBEpvaW4SGy5iYy5pZGVudGl0eS52MS5Kb2luUmVxdWVzdBoZLmJjLmlkZW50aXR5LnYxLkpvaW5SZXBseWIGcHJvdG8z", [file_bc_identity_v1_attestation, file_bc_identity_v1_statements, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message bc.identity.v1.JoinRequest
  */
 export type JoinRequest = Message<"bc.identity.v1.JoinRequest"> & {
   /**
-   * "join-token", "provisioned" (later: "tpm", "discovery").
+   * "join-token", "provisioned", "tpm" (later: "discovery").
    *
    * @generated from field: string attestor = 1;
    */
@@ -73,6 +75,20 @@ export type JoinRequest = Message<"bc.identity.v1.JoinRequest"> & {
    * @generated from field: string pending_id = 8;
    */
   pendingId: string;
+
+  /**
+   * For "tpm", in every round.
+   *
+   * @generated from field: bc.identity.v1.TpmEvidence tpm_evidence = 9;
+   */
+  tpmEvidence?: TpmEvidence | undefined;
+
+  /**
+   * From the second round on.
+   *
+   * @generated from field: bc.identity.v1.ChallengeAnswer challenge_answer = 10;
+   */
+  challengeAnswer?: ChallengeAnswer | undefined;
 };
 
 /**
@@ -188,6 +204,12 @@ export type JoinReply = Message<"bc.identity.v1.JoinReply"> & {
      */
     value: JoinPending;
     case: "pending";
+  } | {
+    /**
+     * @generated from field: bc.identity.v1.JoinChallenge challenge = 4;
+     */
+    value: JoinChallenge;
+    case: "challenge";
   } | { case: undefined; value?: undefined };
 };
 
@@ -221,6 +243,91 @@ export type JoinPending = Message<"bc.identity.v1.JoinPending"> & {
  */
 export const JoinPendingSchema: GenMessage<JoinPending> = /*@__PURE__*/
   messageDesc(file_bc_identity_v1_join, 4);
+
+/**
+ * To be answered with the same request and a ChallengeAnswer.
+ *
+ * @generated from message bc.identity.v1.JoinChallenge
+ */
+export type JoinChallenge = Message<"bc.identity.v1.JoinChallenge"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The request's.
+   *
+   * @generated from field: string attestor = 2;
+   */
+  attestor: string;
+
+  /**
+   * By the clock of JoinReply.server_time.
+   *
+   * @generated from field: google.protobuf.Timestamp not_after = 3;
+   */
+  notAfter?: Timestamp | undefined;
+
+  /**
+   * @generated from field: bc.identity.v1.TpmChallenge tpm = 4;
+   */
+  tpm?: TpmChallenge | undefined;
+};
+
+/**
+ * Describes the message bc.identity.v1.JoinChallenge.
+ * Use `create(JoinChallengeSchema)` to create a new message.
+ */
+export const JoinChallengeSchema: GenMessage<JoinChallenge> = /*@__PURE__*/
+  messageDesc(file_bc_identity_v1_join, 5);
+
+/**
+ * @generated from message bc.identity.v1.ChallengeAnswer
+ */
+export type ChallengeAnswer = Message<"bc.identity.v1.ChallengeAnswer"> & {
+  /**
+   * The challenge's.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What TPM2_ActivateCredential gave.
+   *
+   * @generated from field: bytes secret = 2;
+   */
+  secret: Uint8Array;
+
+  /**
+   * TPM2_Quote of the selection, its qualifying data the nonce.
+   *
+   * @generated from field: bc.identity.v1.Attestation quote = 3;
+   */
+  quote?: Attestation | undefined;
+
+  /**
+   * The selected PCRs, from the lowest: what the quote is a digest of.
+   *
+   * @generated from field: repeated bytes pcr_values = 4;
+   */
+  pcrValues: Uint8Array[];
+
+  /**
+   * TPM2_Certify of the request's key, its qualifying data SHA-256 of the request's DER; absent for a key that is in no TPM.
+   *
+   * @generated from field: bc.identity.v1.Attestation certification = 5;
+   */
+  certification?: Attestation | undefined;
+};
+
+/**
+ * Describes the message bc.identity.v1.ChallengeAnswer.
+ * Use `create(ChallengeAnswerSchema)` to create a new message.
+ */
+export const ChallengeAnswerSchema: GenMessage<ChallengeAnswer> = /*@__PURE__*/
+  messageDesc(file_bc_identity_v1_join, 6);
 
 /**
  * @generated from service bc.identity.v1.JoinService
