@@ -44,6 +44,19 @@ class Reason(StrEnum):
     APPROVAL_DENIED = "approval-denied"
     APPROVAL_LAPSED = "approval-lapsed"
     APPROVALS_TOO_MANY = "approvals-too-many"
+    EK_MISSING = "ek-missing"
+    EK_DENIED = "ek-denied"
+    EK_NODE_MISMATCH = "ek-node-mismatch"
+    EK_CERTIFICATE_MISSING = "ek-certificate-missing"
+    EK_CERTIFICATE_MALFORMED = "ek-certificate-malformed"
+    EK_CERTIFICATE_MISMATCH = "ek-certificate-mismatch"
+    EK_CERTIFICATE_CA = "ek-certificate-ca"
+    EK_CERTIFICATE_PURPOSE = "ek-certificate-purpose"
+    EK_CERTIFICATE_EXTENSION = "ek-certificate-extension"
+    EK_CA_UNKNOWN = "ek-ca-unknown"
+    EK_CA_UNFIT = "ek-ca-unfit"
+    EK_SIGNATURE_UNKNOWN = "ek-signature-unknown"
+    EK_SIGNATURE_WRONG = "ek-signature-wrong"
 
 
 # What the operator may do about each; `refusals show` prints it.
@@ -73,6 +86,19 @@ WAY_BACK = {
     Reason.APPROVAL_DENIED: "somebody denied it: bcd-controlplane approvals list",
     Reason.APPROVAL_LAPSED: "nobody decided for 7 days: join again with a new token",
     Reason.APPROVALS_TOO_MANY: "the token already waits for 16 approvals: decide those, or revoke the token",
+    Reason.EK_MISSING: "the TPM offers no endorsement key: bcd tpm identify on that machine",
+    Reason.EK_DENIED: "the key is denied: bcd-controlplane ek list; ek allow lets it join again",
+    Reason.EK_NODE_MISMATCH: "the TPM is another node: nodes delete that one, or ek allow the key for it",
+    Reason.EK_CERTIFICATE_MISSING: "the TPM has no certificate for this key: if it is yours, bcd-controlplane ek allow",
+    Reason.EK_CERTIFICATE_MALFORMED: "the certificate cannot be read: if the key is yours, bcd-controlplane ek allow",
+    Reason.EK_CERTIFICATE_MISMATCH: "the certificate is another key's (a replaced TPM?): look at that machine",
+    Reason.EK_CERTIFICATE_CA: "no endorsement key's certificate: look at what runs on that machine",
+    Reason.EK_CERTIFICATE_PURPOSE: "no endorsement key's certificate: look at what runs on that machine",
+    Reason.EK_CERTIFICATE_EXTENSION: "the certificate demands what is not known here: if the key is yours, ek allow",
+    Reason.EK_CA_UNKNOWN: "import the manufacturer's CA with bcd-controlplane ek-roots import, or ek allow this key",
+    Reason.EK_CA_UNFIT: "the manufacturer's CA may not vouch for it: if the key is yours, bcd-controlplane ek allow",
+    Reason.EK_SIGNATURE_UNKNOWN: "the signature is of a kind not known here: if the key is yours, ek allow",
+    Reason.EK_SIGNATURE_WRONG: "a CA of that name did not sign it: a forgery, or another CA of that name is missing",
 }
 
 
