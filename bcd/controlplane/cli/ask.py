@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from bcd.controlplane.adapters.admin.client import Client
-from bcd.controlplane.adapters.files.directory import STORE, Directory
+from bcd.controlplane.adapters.files.directory import Directory
 from bcd.controlplane.cli import show, show_changes
 from bcd.controlplane.cli.render import print_json, print_json_line
 from bcd.controlplane.domain import admin
-from bcd.controlplane.domain.failures import FixDirectory, Usage
+from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Store
 
@@ -28,12 +28,13 @@ def client(path: str) -> Client:
     def run(command: admin.Command) -> object:
         # Only when no server runs.
         from bcd.controlplane.adapters.sqlite.store import NotAStore
+        from bcd.controlplane.cli.unusable import unusable
         from bcd.controlplane.wiring import commands
 
         try:
             opened.append(commands.store(directory))
         except NotAStore as error:
-            raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
+            raise unusable(error, path) from None
         return commands.admin(directory, opened[-1])(command)
 
     def close() -> None:

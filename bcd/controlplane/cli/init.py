@@ -10,9 +10,10 @@ from bcd.controlplane.adapters.files.directory import STORE, Directory, translat
 from bcd.controlplane.adapters.sqlite.store import NotAStore, create
 from bcd.controlplane.app.initialize import first_records
 from bcd.controlplane.cli.render import print_json
+from bcd.controlplane.cli.unusable import unusable
 from bcd.controlplane.domain.admin import InitView
 from bcd.controlplane.domain.durations import show_duration
-from bcd.controlplane.domain.failures import FixDirectory, TryLater
+from bcd.controlplane.domain.failures import TryLater
 from bcd.controlplane.domain.hosts import MalformedHost, host
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.settings import Settings
@@ -45,7 +46,7 @@ def _make_store(directory: Directory, settings: Settings, now: datetime) -> None
         first_records(store, commands.statements(directory), settings, now)
         store.close()
     except NotAStore as error:
-        raise FixDirectory(Message.STORE_BROKEN, path=f"{directory.path}/{STORE}", why=error) from None
+        raise unusable(error, directory.path) from None
     except StoreUnavailable as error:
         raise TryLater(Message.STORE_UNAVAILABLE, why=error) from None
     except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bcd.controlplane.adapters.admin.client import PATIENCE_S, PAUSE_S
 from bcd.controlplane.adapters.admin.server import AdminServer
 from bcd.controlplane.adapters.files import lock
-from bcd.controlplane.adapters.files.directory import ROOT_CA, STORE, Directory
+from bcd.controlplane.adapters.files.directory import ROOT_CA, Directory
 from bcd.controlplane.adapters.files.endpoints import Endpoints
 from bcd.controlplane.adapters.files.serving import ServingCertificate
 from bcd.controlplane.adapters.grpc.gateway_service import GatewayService
@@ -18,10 +18,11 @@ from bcd.controlplane.adapters.http.well_known import WellKnownPort
 from bcd.controlplane.adapters.sqlite.store import NotAStore
 from bcd.controlplane.adapters.systemd import notify
 from bcd.controlplane.app.serve import GATEWAY, HTTP, JOIN, Serve
+from bcd.controlplane.cli.unusable import unusable
 from bcd.controlplane.cli.well_known import document
 from bcd.controlplane.domain.certificates import DEMONSTRATION_BELOW
 from bcd.controlplane.domain.durations import show_duration
-from bcd.controlplane.domain.failures import FixDirectory, NotPermitted, TryLater
+from bcd.controlplane.domain.failures import NotPermitted, TryLater
 from bcd.controlplane.domain.hosts import Endpoint
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.settings import RETIRED_GRACE
@@ -65,7 +66,7 @@ def _store(container: Container, path: str) -> Store:
     try:
         return container.store()
     except NotAStore as error:
-        raise FixDirectory(Message.STORE_BROKEN, path=f"{path}/{STORE}", why=error) from None
+        raise unusable(error, path) from None
     except StoreUnavailable as error:
         raise TryLater(Message.STORE_UNAVAILABLE, why=error) from None
 

@@ -25,6 +25,10 @@ class Message(Enum):
     SERVED_ALREADY = "{path} is served already, by {holder}: stop that one first, or name another --dir"
     FILE_BROKEN = "{path}: {why}: put it back from your backup of the directory"
     STORE_BROKEN = "{path} {why}: put it back from your backup of the directory"
+    STORE_NEWER = (
+        "{path} has version {have}, and this bcd-controlplane knows {known}: "
+        "run the bcd-controlplane that wrote it, or a newer one"
+    )
     CONFIG_KEY = "{path}: {key}: {why}"
     PERMISSION_DENIED = "permission denied: {path}: run it as the directory's owner"
     NO_SPACE = "no space left on device: {path}: make room, then run it again"

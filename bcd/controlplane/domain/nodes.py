@@ -13,7 +13,7 @@ class Node:
     """`generation` counts from 1 and rises with every reclaim and revocation; certificates of another one are dead.
 
     `renew_asked`: when the operator last asked for a renewal before its time, and `renew_reason` why; a certificate
-    issued since then has answered it."""
+    issued since then has answered it. `ek`: the endorsement key of a TPM it joined by, as the allow-list names it."""
 
     id: NodeId
     site: SiteId
@@ -28,6 +28,7 @@ class Node:
     last_seen: datetime | None = None
     renew_asked: datetime | None = None
     renew_reason: str = ""
+    ek: str = ""
 
 
 def machine_of(claims: Claims) -> str:

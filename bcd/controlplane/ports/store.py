@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -47,6 +48,10 @@ class Nodes(Protocol):
 
     def of_machine(self, machine: str) -> Sequence[Node]:
         """Nodes whose `machine` is this text; none for an empty one."""
+        ...
+
+    def of_ek(self, ek: str) -> Sequence[Node]:
+        """Nodes whose `ek` is this text, by id; none for an empty one."""
         ...
 
     def all(self) -> Sequence[Node]:
@@ -164,6 +169,36 @@ class Restorations(Protocol):
         ...
 
 
+class EkRoots(Protocol):
+    def put(self, root: EkRoot) -> None:
+        """Adds it, or replaces the one with its fingerprint."""
+        ...
+
+    def get(self, fingerprint: str) -> EkRoot | None: ...
+
+    def all(self) -> Sequence[EkRoot]:
+        """Oldest first; of one instant, by fingerprint."""
+        ...
+
+    def remove(self, fingerprint: str) -> None: ...
+
+
+class Eks(Protocol):
+    """The allow-list."""
+
+    def put(self, listed: ListedEk) -> None:
+        """Adds it, or replaces the row of its key."""
+        ...
+
+    def get(self, ek: str) -> ListedEk | None: ...
+
+    def all(self) -> Sequence[ListedEk]:
+        """Oldest first; of one instant, by key."""
+        ...
+
+    def remove(self, ek: str) -> None: ...
+
+
 class Records(Protocol):
     """What a transaction sees."""
 
@@ -185,6 +220,10 @@ class Records(Protocol):
     def bundles(self) -> Bundles: ...
     @property
     def restorations(self) -> Restorations: ...
+    @property
+    def ek_roots(self) -> EkRoots: ...
+    @property
+    def eks(self) -> Eks: ...
 
 
 class Store(Protocol):

@@ -12,6 +12,7 @@ from bcd.controlplane.domain.approvals import ApprovalState
 from bcd.controlplane.domain.certificates import CertificateState
 from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.ports.store import Records, Store, StoreUnavailable
+from bcd.domain.model.names import NodeId, Role, SiteId
 from tests.fakes.controlplane import rows
 from tests.fakes.controlplane.rows import AT, HOUR
 
@@ -37,11 +38,14 @@ def changed(store: Store, work: Callable[[Records], T]) -> T:
 @clause
 def rows_come_back_as_they_were_put(store: Store) -> None:
     token = rows.token(node_id="n-1", revoked=AT)
-    node = rows.node(last_seen=AT, renew_asked=AT + HOUR, renew_reason="moved")
+    node = rows.node(last_seen=AT, renew_asked=AT + HOUR, renew_reason="moved", ek=f"sha256:{'e' * 64}")
     certificate = rows.certificate(first_used=AT, first_used_from="192.0.2.1", reason="operator: stolen")
     answer, restoration = rows.answer(), Restoration(AT)
     approval, refusal = rows.approval(decided=AT, state=ApprovalState.DENIED), rows.refusal()
     bundle = SignedBundle(1, b"\x00\xff")
+    root, open_root = rows.ek_root(1), rows.ek_root(2, site=SiteId("lab"), role=Role.SITE)
+    listed = rows.listed_ek(1, node_id=NodeId("n-1"), role=Role.RAMDISK)
+    denied = rows.listed_ek(2, site=None, denied=True, note="")
 
     def work(r: Records) -> None:
         r.tokens.put(token)
@@ -52,6 +56,10 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         r.refusals.add(refusal)
         r.bundles.add(bundle)
         r.restorations.add(restoration)
+        r.ek_roots.put(root)
+        r.ek_roots.put(open_root)
+        r.eks.put(listed)
+        r.eks.put(denied)
 
     changed(store, work)
     assert store.read(lambda r: r.tokens.get(token.id)) == token
@@ -62,6 +70,10 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
     assert store.read(lambda r: r.refusals.get(refusal.id)) == refusal
     assert store.read(lambda r: r.bundles.newest()) == bundle
     assert store.read(lambda r: r.restorations.newest()) == restoration
+    for kept in (root, open_root):
+        assert store.read(lambda r, kept=kept: r.ek_roots.get(kept.fingerprint)) == kept  # type: ignore[misc]
+    for row in (listed, denied):
+        assert store.read(lambda r, row=row: r.eks.get(row.ek)) == row  # type: ignore[misc]
 
 
 @clause
@@ -78,13 +90,18 @@ def what_is_not_there_is_none_or_nothing(store: Store) -> None:
             r.refusals.get(rows.refusal().id),
             r.bundles.newest(),
             r.restorations.newest(),
+            r.ek_roots.get(rows.ek_root().fingerprint),
+            r.eks.get(rows.listed_ek().ek),
         ]
 
     node_id = rows.node().id
-    assert store.read(look) == [None] * 10
+    assert store.read(look) == [None] * 12
     assert store.read(lambda r: [*r.certificates.open(node_id), *r.certificates.renewals_since(node_id, AT)]) == []
     changed(store, lambda r: r.nodes.remove(node_id))
+    changed(store, lambda r: r.ek_roots.remove(rows.ek_root().fingerprint))
+    changed(store, lambda r: r.eks.remove(rows.listed_ek().ek))
     assert store.read(lambda r: [*r.tokens.all(), *r.nodes.all(), *r.approvals.all(), *r.audit.latest(5)]) == []
+    assert store.read(lambda r: [*r.ek_roots.all(), *r.eks.all(), *r.nodes.of_ek("sha256:00")]) == []
 
 
 @clause
@@ -100,6 +117,10 @@ def putting_again_replaces(store: Store) -> None:
         r.answers.put(rows.answer(signed=b"other"))
         r.approvals.put(rows.approval())
         r.approvals.put(rows.approval(state=ApprovalState.APPROVED))
+        r.ek_roots.put(rows.ek_root(site=SiteId("lab"), role=Role.NODE))
+        r.ek_roots.put(rows.ek_root())
+        r.eks.put(rows.listed_ek())
+        r.eks.put(rows.listed_ek(denied=True))
 
     changed(store, work)
     assert [token.used for token in store.read(lambda r: r.tokens.all())] == [2]
@@ -109,6 +130,8 @@ def putting_again_replaces(store: Store) -> None:
     found = store.read(lambda r: r.answers.get(rows.answer().credential, rows.answer().spki_sha256))
     assert found is not None and found.signed == b"other"
     assert [row.state for row in store.read(lambda r: r.approvals.all())] == [ApprovalState.APPROVED]
+    assert store.read(lambda r: r.ek_roots.all()) == [rows.ek_root()]
+    assert store.read(lambda r: r.eks.all()) == [rows.listed_ek(denied=True)]
 
 
 @clause
@@ -215,6 +238,10 @@ def lists_have_their_order(store: Store) -> None:
         r.approvals.put(rows.approval("a-bbbbbbbbbb"))
         for number in (2, 1, 3):
             r.refusals.add(rows.refusal(number))
+            r.ek_roots.put(rows.ek_root(number, fingerprint=f"sha256:{number:064x}"))
+            r.eks.put(rows.listed_ek(number))
+        r.ek_roots.put(rows.ek_root(4, fingerprint=f"sha256:{0:064x}", added=later))
+        r.eks.put(rows.listed_ek(0, listed=later))
 
     changed(store, work)
     assert [row.id for row in store.read(lambda r: r.tokens.all())] == ["cccccccccc", "bbbbbbbbbb"]
@@ -225,6 +252,9 @@ def lists_have_their_order(store: Store) -> None:
     assert newest is not None and newest.serial == "02" * 16
     assert [row.id for row in store.read(lambda r: r.approvals.all())] == ["a-bbbbbbbbbb", "a-aaaaaaaaaa"]
     assert store.read(lambda r: r.refusals.latest(2)) == [rows.refusal(3), rows.refusal(2)]
+    in_order = [f"sha256:{number:064x}" for number in (1, 2, 3, 0)]
+    assert [row.fingerprint for row in store.read(lambda r: r.ek_roots.all())] == in_order
+    assert [row.ek for row in store.read(lambda r: r.eks.all())] == in_order
 
 
 @clause
@@ -249,6 +279,36 @@ def machines_without_a_name_are_never_one(store: Store) -> None:
     assert not store.read(lambda r: r.nodes.of_machine(""))
     assert [row.id for row in store.read(lambda r: r.nodes.of_machine("uuid board"))] == ["n-c"]
     assert not store.read(lambda r: r.nodes.of_machine("uuid"))
+
+
+@clause
+def nodes_without_an_endorsement_key_are_never_one(store: Store) -> None:
+    def work(r: Records) -> None:
+        r.nodes.put(rows.node("n-c", ek="sha256:01"))
+        for name in ("n-a", "n-b"):
+            r.nodes.put(rows.node(name))
+
+    changed(store, work)
+    assert not store.read(lambda r: r.nodes.of_ek(""))
+    assert [row.id for row in store.read(lambda r: r.nodes.of_ek("sha256:01"))] == ["n-c"]
+    changed(store, lambda r: r.nodes.remove(rows.node("n-c").id))
+    assert not store.read(lambda r: r.nodes.of_ek("sha256:01"))
+
+
+@clause
+def a_root_or_a_row_of_the_allow_list_is_removed_alone(store: Store) -> None:
+    def work(r: Records) -> None:
+        for number in (1, 2):
+            r.ek_roots.put(rows.ek_root(number))
+            r.eks.put(rows.listed_ek(number))
+        r.nodes.put(rows.node(ek=rows.listed_ek(1).ek))
+
+    changed(store, work)
+    changed(store, lambda r: r.ek_roots.remove(rows.ek_root(1).fingerprint))
+    changed(store, lambda r: r.eks.remove(rows.listed_ek(1).ek))
+    assert store.read(lambda r: r.ek_roots.all()) == [rows.ek_root(2)]
+    assert store.read(lambda r: r.eks.all()) == [rows.listed_ek(2)]
+    assert len(store.read(lambda r: r.nodes.of_ek(rows.listed_ek(1).ek))) == 1
 
 
 @clause

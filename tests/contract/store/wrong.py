@@ -22,6 +22,7 @@ from tests.fakes.controlplane.memory_store import (
     MemoryApprovals,
     MemoryBundles,
     MemoryCertificates,
+    MemoryEkRoots,
     MemoryNodes,
     MemoryRefusals,
     MemoryRestorations,
@@ -231,6 +232,28 @@ class KeepsNodes(MemoryStore):
         self._records.nodes = _Kept()
 
 
+class TakesTheKeyless(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.nodes = _Keyless()
+
+
+class _Keyless(MemoryNodes):
+    def of_ek(self, ek: str) -> Sequence[Node]:
+        return [row for row in self.all() if row.ek == ek]
+
+
+class KeepsRoots(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.ek_roots = _KeptRoots()
+
+
+class _KeptRoots(MemoryEkRoots):
+    def remove(self, fingerprint: str) -> None:
+        pass
+
+
 class _Kept(MemoryNodes):
     def remove(self, node_id: NodeId) -> None:
         pass
@@ -268,6 +291,8 @@ WRONG: dict[type[MemoryStore], str] = {
     OpensEveryCertificate: "open_certificates_are_those_issued_and_current",
     CountsJoinsAsRenewals: "renewals_are_told_from_an_instant_on_and_without_joins",
     KeepsNodes: "a_node_that_is_removed_leaves_its_certificates",
+    TakesTheKeyless: "nodes_without_an_endorsement_key_are_never_one",
+    KeepsRoots: "a_root_or_a_row_of_the_allow_list_is_removed_alone",
     FindsTheLatestRestoration: "the_newest_restoration_is_the_last_one_told",
     LetsVersionsFall: "a_bundles_version_only_rises",
     GoesOnWhenClosed: "a_closed_store_says_so",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from bcd.controlplane.adapters.sqlite.schema import VERSION
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.trust import MAX_ROOTS
 from tests.fakes import commands
@@ -147,6 +148,12 @@ def file_broken(scene: Scene) -> Ran:
 def store_broken(scene: Scene) -> Ran:
     (scene.copy("nostore") / "store.db").write_bytes(b"not a database" * 1000)
     return tokens(scene.home / "nostore")
+
+
+def store_newer(scene: Scene) -> Ran:
+    with closing(sqlite3.connect(scene.copy("newer") / "store.db")) as store:
+        store.execute(f"PRAGMA user_version = {VERSION + 1}")
+    return tokens(scene.home / "newer")
 
 
 def config_key(scene: Scene) -> Ran:
@@ -301,6 +308,7 @@ PROVOKED = {
     Message.SERVED_ALREADY: Provoked(77, served_already),
     Message.FILE_BROKEN: Provoked(78, file_broken),
     Message.STORE_BROKEN: Provoked(78, store_broken),
+    Message.STORE_NEWER: Provoked(78, store_newer),
     Message.CONFIG_KEY: Provoked(78, config_key),
     Message.PERMISSION_DENIED: Provoked(77, permission_denied),
     Message.NO_SPACE: Provoked(75, no_space),

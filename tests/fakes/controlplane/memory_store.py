@@ -12,6 +12,7 @@ from typing import TypeVar
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
+from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -49,6 +50,9 @@ class MemoryNodes:
 
     def of_machine(self, machine: str) -> Sequence[Node]:
         return [row for row in self.all() if machine and row.machine == machine]
+
+    def of_ek(self, ek: str) -> Sequence[Node]:
+        return [row for row in self.all() if ek and row.ek == ek]
 
     def all(self) -> Sequence[Node]:
         return sorted(self.rows.values(), key=lambda row: row.id)
@@ -187,6 +191,40 @@ class MemoryRestorations:
         return self.rows[-1] if self.rows else None
 
 
+class MemoryEkRoots:
+    def __init__(self) -> None:
+        self.rows: dict[str, EkRoot] = {}
+
+    def put(self, root: EkRoot) -> None:
+        self.rows[root.fingerprint] = root
+
+    def get(self, fingerprint: str) -> EkRoot | None:
+        return self.rows.get(fingerprint)
+
+    def all(self) -> Sequence[EkRoot]:
+        return sorted(self.rows.values(), key=lambda row: (row.added, row.fingerprint))
+
+    def remove(self, fingerprint: str) -> None:
+        self.rows.pop(fingerprint, None)
+
+
+class MemoryEks:
+    def __init__(self) -> None:
+        self.rows: dict[str, ListedEk] = {}
+
+    def put(self, listed: ListedEk) -> None:
+        self.rows[listed.ek] = listed
+
+    def get(self, ek: str) -> ListedEk | None:
+        return self.rows.get(ek)
+
+    def all(self) -> Sequence[ListedEk]:
+        return sorted(self.rows.values(), key=lambda row: (row.listed, row.ek))
+
+    def remove(self, ek: str) -> None:
+        self.rows.pop(ek, None)
+
+
 class MemoryRecords:
     def __init__(self) -> None:
         self.tokens = MemoryTokens()
@@ -198,6 +236,8 @@ class MemoryRecords:
         self.audit = MemoryAudit()
         self.bundles = MemoryBundles()
         self.restorations = MemoryRestorations()
+        self.ek_roots = MemoryEkRoots()
+        self.eks = MemoryEks()
 
     def copied(self) -> MemoryRecords:
         """Another set of tables with the same rows, which are values and never change."""

@@ -9,6 +9,7 @@ from typing import Any
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
+from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Reason, Refusal
@@ -122,6 +123,25 @@ def refusal(number: int = 1, **changes: Any) -> Refusal:
         "detail": "1 of 1 uses",
     }
     return Refusal(**(given | changes))
+
+
+def ek_root(number: int = 1, **changes: Any) -> EkRoot:
+    der = b"0\x82" + bytes([number])
+    given: dict[str, Any] = {"fingerprint": f"sha256:{sha256(der).hexdigest()}", "der": der, "added": AT}
+    return EkRoot(**(given | changes))
+
+
+def listed_ek(number: int = 1, **changes: Any) -> ListedEk:
+    given: dict[str, Any] = {
+        "ek": f"sha256:{number:064x}",
+        "site": SiteId("lab"),
+        "role": Role.NODE,
+        "node_id": None,
+        "denied": False,
+        "note": "räck 7",
+        "listed": AT,
+    }
+    return ListedEk(**(given | changes))
 
 
 def event(**changes: Any) -> Event:

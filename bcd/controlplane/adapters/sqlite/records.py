@@ -9,6 +9,7 @@ from bcd.controlplane.adapters.sqlite.table import Table, from_micros, to_cell
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Kind, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -24,6 +25,8 @@ _APPROVALS = Table("approvals", Approval, ("id",))
 _REFUSALS = Table("refusals", Refusal, ("id",))
 _BUNDLES = Table("bundles", SignedBundle, ("version",))
 _RESTORATIONS = Table("restorations", Restoration, ())
+_EK_ROOTS = Table("ek_roots", EkRoot, ("fingerprint",))
+_EKS = Table("eks", ListedEk, ("ek",))
 
 
 class _Part:
@@ -51,6 +54,9 @@ class SqliteNodes(_Part):
 
     def of_machine(self, machine: str) -> Sequence[Node]:
         return _NODES.many(self._c, "WHERE machine = ? AND machine <> '' ORDER BY id", machine)
+
+    def of_ek(self, ek: str) -> Sequence[Node]:
+        return _NODES.many(self._c, "WHERE ek = ? AND ek <> '' ORDER BY id", ek)
 
     def all(self) -> Sequence[Node]:
         return _NODES.many(self._c, "ORDER BY id")
@@ -176,6 +182,34 @@ class SqliteRestorations(_Part):
         return _RESTORATIONS.one(self._c, "ORDER BY rowid DESC LIMIT 1")
 
 
+class SqliteEkRoots(_Part):
+    def put(self, root: EkRoot) -> None:
+        _EK_ROOTS.put(self._c, root)
+
+    def get(self, fingerprint: str) -> EkRoot | None:
+        return _EK_ROOTS.one(self._c, "WHERE fingerprint = ?", fingerprint)
+
+    def all(self) -> Sequence[EkRoot]:
+        return _EK_ROOTS.many(self._c, "ORDER BY added, fingerprint")
+
+    def remove(self, fingerprint: str) -> None:
+        self._c.execute("DELETE FROM ek_roots WHERE fingerprint = ?", (fingerprint,))
+
+
+class SqliteEks(_Part):
+    def put(self, listed: ListedEk) -> None:
+        _EKS.put(self._c, listed)
+
+    def get(self, ek: str) -> ListedEk | None:
+        return _EKS.one(self._c, "WHERE ek = ?", ek)
+
+    def all(self) -> Sequence[ListedEk]:
+        return _EKS.many(self._c, "ORDER BY listed, ek")
+
+    def remove(self, ek: str) -> None:
+        self._c.execute("DELETE FROM eks WHERE ek = ?", (ek,))
+
+
 class SqliteRecords:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.tokens = SqliteTokens(connection)
@@ -187,3 +221,5 @@ class SqliteRecords:
         self.audit = SqliteAudit(connection)
         self.bundles = SqliteBundles(connection)
         self.restorations = SqliteRestorations(connection)
+        self.ek_roots = SqliteEkRoots(connection)
+        self.eks = SqliteEks(connection)

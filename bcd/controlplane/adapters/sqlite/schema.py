@@ -1,6 +1,8 @@
-"""The tables. Times are microseconds since 1970 UTC; tuples, claims and details are JSON; hashes and DER are blobs."""
+"""The tables, and how those of an older version become them.
 
-VERSION = 2
+Times are microseconds since 1970 UTC; tuples, claims and details are JSON; hashes and DER are blobs."""
+
+VERSION = 3
 
 # The two unique indexes are what "repeat the answer" and "one question a key" rest on.
 SCHEMA = """
@@ -12,9 +14,11 @@ CREATE TABLE tokens (
 CREATE TABLE nodes (
     id TEXT PRIMARY KEY, site TEXT NOT NULL, role TEXT NOT NULL, generation INTEGER NOT NULL, machine TEXT NOT NULL,
     claims TEXT NOT NULL, daemon_version TEXT NOT NULL, token_id TEXT NOT NULL, created INTEGER NOT NULL,
-    joined INTEGER NOT NULL, last_seen INTEGER, renew_asked INTEGER, renew_reason TEXT NOT NULL
+    joined INTEGER NOT NULL, last_seen INTEGER, renew_asked INTEGER, renew_reason TEXT NOT NULL,
+    ek TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX nodes_machine ON nodes (machine) WHERE machine <> '';
+CREATE INDEX nodes_ek ON nodes (ek) WHERE ek <> '';
 CREATE TABLE certificates (
     serial TEXT PRIMARY KEY, node_id TEXT NOT NULL, generation INTEGER NOT NULL, state TEXT NOT NULL,
     state_since INTEGER NOT NULL, credential TEXT NOT NULL, parent TEXT NOT NULL, spki_sha256 BLOB NOT NULL,
@@ -50,4 +54,29 @@ CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(AB
 CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'audit rows are only added'); END;
 CREATE TABLE bundles (version INTEGER PRIMARY KEY, signed BLOB NOT NULL) STRICT;
 CREATE TABLE restorations (at INTEGER NOT NULL) STRICT;
+CREATE TABLE ek_roots (
+    fingerprint TEXT PRIMARY KEY, der BLOB NOT NULL, added INTEGER NOT NULL, site TEXT, role TEXT,
+    CHECK ((site IS NULL) = (role IS NULL))
+) STRICT;
+CREATE TABLE eks (
+    ek TEXT PRIMARY KEY, site TEXT, role TEXT NOT NULL, node_id TEXT, denied INTEGER NOT NULL, note TEXT NOT NULL,
+    listed INTEGER NOT NULL, CHECK (denied OR site IS NOT NULL)
+) STRICT;
 """
+
+# From each version to the next, a statement an entry: a script would commit before it begins.
+CHANGES: dict[int, tuple[str, ...]] = {
+    2: (
+        "ALTER TABLE nodes ADD COLUMN ek TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX nodes_ek ON nodes (ek) WHERE ek <> ''",
+        """CREATE TABLE ek_roots (
+            fingerprint TEXT PRIMARY KEY, der BLOB NOT NULL, added INTEGER NOT NULL, site TEXT, role TEXT,
+            CHECK ((site IS NULL) = (role IS NULL))
+        ) STRICT""",
+        """CREATE TABLE eks (
+            ek TEXT PRIMARY KEY, site TEXT, role TEXT NOT NULL, node_id TEXT, denied INTEGER NOT NULL,
+            note TEXT NOT NULL, listed INTEGER NOT NULL, CHECK (denied OR site IS NOT NULL)
+        ) STRICT""",
+    ),
+}
+OLDEST = min(CHANGES)

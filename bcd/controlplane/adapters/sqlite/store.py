@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from bcd.controlplane.adapters.sqlite.records import SqliteRecords
-from bcd.controlplane.adapters.sqlite.schema import SCHEMA, VERSION
+from bcd.controlplane.adapters.sqlite.schema import CHANGES, OLDEST, SCHEMA, VERSION
 from bcd.controlplane.ports.store import Records, StoreUnavailable
 
 T = TypeVar("T")
@@ -31,18 +31,27 @@ class NotAStore(Exception):
     """The file is no store of this version; the message completes "store.db …"."""
 
 
+class NewerStore(NotAStore):
+    """A later version wrote it, and what that keeps there is not known here."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"has version {version}, this bcd-controlplane knows {VERSION}")
+        self.version = version
+
+
 class SqliteStore:
     def __init__(self, path: str) -> None:
-        """Opens what `create` made. NotAStore when it is something else, StoreUnavailable when it cannot be read."""
+        """Opens what `create` made, here or in an older version, which it is brought up from. NotAStore when it is
+        something else, StoreUnavailable when it cannot be read or brought up now."""
         if not os.path.exists(path):
             raise NotAStore("is missing")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._reading = threading.Lock()
-        self._reader = _connect(path)
-        _check_version(self._reader)
         self._connection = _connect(path)
+        _bring_up(self._connection)
+        self._reader = _connect(path)
         self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
         self._writer.start()
 
@@ -113,7 +122,7 @@ def create(path: str) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-        _check_version(connection)
+        _bring_up(connection)
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -129,10 +138,33 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _check_version(connection: sqlite3.Connection) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        raise NotAStore(f"has version {version}, this bcd-controlplane knows {VERSION}")
+def _bring_up(connection: sqlite3.Connection) -> None:
+    """To VERSION, in one transaction: after a crash it is the old version or the new one."""
+    if _version(connection) == VERSION:
+        return
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have done it since.
+            for version in range(_version(connection), VERSION):
+                for statement in CHANGES[version]:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    except sqlite3.Error as error:
+        raise StoreUnavailable(_cause(error)) from error
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise NewerStore(version)
+    if version < OLDEST:
+        raise NotAStore(f"has version {version}, this bcd-controlplane knows {OLDEST} to {VERSION}")
+    return version
 
 
 def _run(connection: sqlite3.Connection, group: list[_Job]) -> None:

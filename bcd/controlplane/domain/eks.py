@@ -1,0 +1,34 @@
+"""Endorsement keys the operator knows, and the manufacturers he trusts."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bcd.domain.model.names import NodeId, Role, SiteId
+
+
+@dataclass(frozen=True)
+class EkRoot:
+    """A manufacturer's CA. `fingerprint` is `sha256:` and the hex digits of SHA-256 over `der`, its certificate.
+
+    `site` and `role` are there together, or neither: where machines whose TPM it vouches for are admitted, with nobody
+    asked; that is every such TPM in the world."""
+
+    fingerprint: str
+    der: bytes
+    added: datetime
+    site: SiteId | None = None
+    role: Role | None = None
+
+
+@dataclass(frozen=True)
+class ListedEk:
+    """A row of the allow-list. `ek` is `sha256:` and the hex digits of SHA-256 over the key's SubjectPublicKeyInfo, DER
+    (rsaEncryption with NULL, or P-256), as `bcd tpm identify` shows it. One that is only denied has no site."""
+
+    ek: str
+    site: SiteId | None
+    role: Role
+    node_id: NodeId | None
+    denied: bool
+    note: str
+    listed: datetime
