@@ -5,6 +5,7 @@ folder, into which the real replies of tests/contract/fixtures/tpm2-replies are 
 follows is libFuzzer's. Whatever a target raises is a defect, and ends the run.
 """
 
+import errno
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,8 @@ with atheris.instrument_imports(include=["bcd.protocol.tpm2", "bcd.adapters.tpm"
 from bcd.domain.model.failures import Failure
 from tests.contract.fixtures import tpm2_replies
 
+# TPM_BADTAG with TPM_TAG_RSP_COMMAND.
+TPM_1_2 = bytes.fromhex("00c40000000a0000001e")
 # TPMS_AUTH_RESPONSE of an empty password.
 EMPTY_AUTH = bytes.fromhex("0000010000")
 NO_SCHEME = structures.Scheme(structures.Algorithm.NULL, None)
@@ -51,9 +54,15 @@ def answers(data: bytes) -> None:
         assert str(answer)
         return
     # Nothing was overlooked, nothing made up.
+    assert int.from_bytes(reply[2:6]) == len(reply) <= commands.MAX_ANSWER_BYTES
     written = wire.encode(answer.parameters)
     at = commands.HEADER_BYTES + 4 * command.answer_handles + 4 * bool(command.authorizations)
-    assert reply[at : at + len(written)] == written
+    end = at + len(written)
+    assert reply[at:end] == written
+    for _ in range(command.authorizations):
+        end += 2 + int.from_bytes(reply[end : end + 2]) + 1
+        end += 2 + int.from_bytes(reply[end : end + 2])
+    assert end == len(reply)
     if isinstance(public := getattr(answer.parameters, "public", None), structures.Public):
         for of in (names.name, names.spki):
             with suppress(wire.Malformed):
@@ -203,18 +212,20 @@ def seeds(target: str, replies: dict[str, bytes]) -> Iterator[bytes]:
     if target == "links":
         yield from (bytes([how]) + reply for how in range(3) for reply in replies.values())
         return
-    refusals = [reply for reply in replies.values() if len(reply) == commands.HEADER_BYTES]
-    yield from (bytes([program]) + reply for program in range(len(PROGRAMS)) for reply in refusals)
+    firsts = [reply for reply in replies.values() if len(reply) == commands.HEADER_BYTES]
+    yield from (bytes([program]) + reply for program in range(len(PROGRAMS)) for reply in [*firsts, TPM_1_2])
     key, ak, ek = (replies[f"CreatePrimary-{name}"] for name in ("node-key", "ak", "ek-rsa"))
     done, full = replies["FlushContext-done"], replies["CreatePrimary-no-room"]
     gone = replies["FlushContext-gone"]
     yield bytes([0]) + replies["ReadPublic-key"]
     yield bytes([1]) + key + replies["Sign-digest"]
+    yield bytes([1]) + key + replies["Sign-digest"] + bytes([ERRNO, errno.EINVAL])
     yield bytes([1]) + key + full + replies["Sign-digest"]
     yield bytes([2]) + key + ak + replies["Certify-key"]
     yield bytes([2]) + key + ak + gone + done + done + key + ak + replies["Certify-key"]
-    yield bytes([2]) + key + bytes([ERRNO, 22]) + key + ak + replies["Certify-key"]
+    yield bytes([2]) + key + bytes([ERRNO, errno.EINVAL]) + key + ak + replies["Certify-key"]
     yield bytes([3]) + key + ak + ek + done + key + done
+    yield bytes([3]) + key + ak + ek + bytes([ERRNO, errno.EFAULT]) + key
     yield bytes([3]) + key + full + done + ak + bytes([LATE])
     none, index = replies["NV_ReadPublic-none"], replies["NV_ReadPublic-index"]
     banks = replies["PCR_Read-bank"] * 5
