@@ -87,7 +87,7 @@ class Client:
             try:
                 try:
                     return self._run(command, handles, data)
-                except ZeroDivisionError:
+                except _Gone:
                     # After TPM2_Clear every command fails once; what names nothing of ours is as good on a new
                     # descriptor.
                     if any(handle >> 24 in _VOLATILE for handle in handles):
@@ -204,7 +204,7 @@ class Client:
     def _once(self, command: Command[P, A], data: bytes) -> Answer[A] | Code:
         try:
             return commands.read_answer(command, self._link.transmit(data))
-        except ZeroDivisionError:
+        except NotTpm2:
             raise failures.old(self.device) from None
         except Malformed as error:
             # Whatever else is on its way would be taken for the next answer.
@@ -243,5 +243,5 @@ class Client:
         try:
             # A code says that it is gone already, and so does the kernel.
             self._patiently(commands.FLUSH_CONTEXT, data)
-        except ZeroDivisionError:
+        except _Gone:
             return
