@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import system_parts, tally
+from tools import guest_kernel, system_parts, tally
 
 ROOT = Path(__file__).resolve().parent.parent
 # pytest's exit code for "no tests collected": the counts judge that, not the process.
@@ -29,7 +29,7 @@ def main(chosen: Sequence[str], root: Path = ROOT) -> int:
         return 2
     suites = [suite for suite in known if not chosen or suite in chosen]
 
-    absent = _get_system_parts() + _get_node_modules(root / "tests" / "contract" / "typescript")
+    absent = _get_system_parts() + _get_guest_kernel() + _get_node_modules(root / "tests" / "contract" / "typescript")
     outcomes, endings = run_suites(root, suites)
     failures = endings + tally.problems(outcomes, counts, suites, ci=ci)
 
@@ -87,6 +87,16 @@ def _get_system_parts() -> list[str]:
     for part in absent:
         print(f"make test: {part.program} is missing, tests that need it are skipped", flush=True)
     return lines
+
+
+def _get_guest_kernel() -> list[str]:
+    """A kernel for the tests that boot one; the install line when there is none."""
+    if guest_kernel.found() is None and system_parts.can_install():
+        guest_kernel.fetch(guest_kernel.FOLDER, "make test")
+    if guest_kernel.found() is not None:
+        return []
+    print("make test: no kernel for a virtual machine, tests that need one are skipped", flush=True)
+    return [guest_kernel.INSTALL_LINE]
 
 
 def _get_node_modules(folder: Path) -> list[str]:

@@ -38,6 +38,8 @@ PARTS = (
     Part("swtpm", "swtpm"),
     Part("swtpm_setup", "swtpm-tools"),
     Part("tpm2_createprimary", "tpm2-tools"),
+    Part("qemu-system-x86_64", "qemu-system-x86"),
+    Part("busybox", "busybox-static"),
 )
 
 

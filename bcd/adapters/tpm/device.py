@@ -1,7 +1,7 @@
 """`Link` over the kernel's resource manager, /dev/tpmrm0."""
 
 import os
-import select
+import threading
 from collections.abc import Callable
 
 from bcd.adapters.tpm.link import BOUND_S, Late
@@ -16,43 +16,62 @@ class DeviceLink:
         self._bound_s = bound_s
         self._open = open_
         self._descriptor: int | None = None
-        self._late = False
+        self._under_way: _Exchange | None = None
 
     def transmit(self, command: bytes) -> bytes:
+        if self._under_way is not None and not self._under_way.over.is_set():
+            raise Late
         if self._descriptor is None:
-            # Blocking, a write returns when the TPM is done, whenever that is.
-            self._descriptor = self._open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            self._drain(self._descriptor)
-            os.write(self._descriptor, command)
-            return self._reply(self._descriptor)
-        except OSError:
-            # After TPM2_Clear the kernel answers EFAULT to everything on this descriptor.
+            self._descriptor = self._open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        exchange = self._under_way = _Exchange(self._descriptor, command)
+        threading.Thread(target=exchange.run, name="bcd-tpm", daemon=True).start()
+        if not exchange.over.wait(self._bound_s):
+            # What the late command loads goes with its descriptor: nobody learns that handle.
             self.close()
-            raise
+            raise Late
+        if exchange.error is not None:
+            # After TPM2_Clear the kernel answers EFAULT to everything on this descriptor (Linux 6.12: EINVAL); and a
+            # device that comes back while its old descriptor is open gets another name.
+            self.close()
+            raise exchange.error
+        return exchange.reply
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-        self._descriptor = None
-        self._late = False
-
-    def _drain(self, descriptor: int) -> None:
-        if self._late:
-            if not _readable(descriptor, 0):
-                raise Late
-            self._late = False
-            os.read(descriptor, MAX_ANSWER_BYTES)
-
-    def _reply(self, descriptor: int) -> bytes:
-        if not _readable(descriptor, self._bound_s):
-            self._late = True
-            raise Late
-        # One read: the driver drops what a first, shorter one leaves.
-        return os.read(descriptor, MAX_ANSWER_BYTES)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None and not (self._under_way is not None and self._under_way.leave()):
+            os.close(descriptor)
 
 
-def _readable(descriptor: int, bound_s: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(bound_s * 1000))
+class _Exchange:
+    """One command and its reply, in a thread of its own.
+
+    Nothing else bounds it: while the TPM is at work, the driver keeps every call on the descriptor waiting, poll() with
+    a timeout as well, and no signal ends that."""
+
+    def __init__(self, descriptor: int, command: bytes) -> None:
+        self.over = threading.Event()
+        self.reply = b""
+        self.error: OSError | None = None
+        self._descriptor = descriptor
+        self._command = command
+        self._lock = threading.Lock()
+        self._left = False
+
+    def run(self) -> None:
+        try:
+            os.write(self._descriptor, self._command)
+            # One read: older drivers drop what a first, shorter one leaves.
+            self.reply = os.read(self._descriptor, MAX_ANSWER_BYTES)
+        except OSError as error:
+            self.error = error
+        with self._lock:
+            self.over.set()
+            if self._left:
+                os.close(self._descriptor)
+
+    def leave(self) -> bool:
+        """Whether this is still under way, and so closes the descriptor itself: its number must not become another
+        file's before the reply is read."""
+        with self._lock:
+            self._left = not self.over.is_set()
+            return self._left

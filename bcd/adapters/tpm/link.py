@@ -15,7 +15,7 @@ class Link(Protocol):
         """The reply to `command`, at most 4096 bytes, as it came: short or empty if it was cut.
 
         OSError as the system gave it, after which the next command opens anew; Late when there was no reply in time,
-        after which the late reply is never taken for another's."""
+        after which the late reply is never taken for another's and the kernel's device has lost what was loaded."""
         ...
 
     def close(self) -> None:
