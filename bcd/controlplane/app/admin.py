@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from bcd.controlplane.app import views
+from bcd.controlplane.app.admin_eks import EkCommands
 from bcd.controlplane.app.admin_nodes import NodeCommands
 from bcd.controlplane.app.admin_trust import TrustCommands
 from bcd.controlplane.domain import admin, tokens
@@ -83,6 +84,8 @@ class Admin:
             case admin.ListApprovals():
                 now = self.clock.now()
                 return read(lambda records: tuple(views.approval(row, now) for row in records.approvals.all()))
+            case _:
+                return EkCommands(self.store, self.clock)(command)
 
     def _change(self, work: Callable[[Records], T]) -> T:
         return self.store.change(work).result()

@@ -4,10 +4,11 @@ from collections.abc import Set
 from dataclasses import fields
 from datetime import datetime
 
-from bcd.controlplane.domain import admin
+from bcd.controlplane.domain import admin, admin_eks
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Recorded
 from bcd.controlplane.domain.certificates import Certificate
+from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import WAY_BACK, Refusal
 from bcd.controlplane.domain.settings import Settings
@@ -17,6 +18,7 @@ from bcd.controlplane.ports.store import Records
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.names import NodeId, SpiffeId
 from bcd.domain.model.pins import Pin
+from bcd.protocol.pki import ek_certificate
 
 
 def token(row: Token, now: datetime) -> admin.TokenView:
@@ -121,6 +123,34 @@ def approval(row: Approval, now: datetime) -> admin.ApprovalView:
         source=row.source,
         daemon_version=row.daemon_version,
         claims=claims(row.claims),
+    )
+
+
+def ek_root(row: EkRoot) -> admin_eks.EkRootView:
+    certificate = ek_certificate.read(row.der)
+    return admin_eks.EkRootView(
+        fingerprint=row.fingerprint,
+        subject=str(certificate.subject),
+        issuer=str(certificate.issuer),
+        not_before=certificate.not_before,
+        not_after=certificate.not_after,
+        admits_site=row.site,
+        admits_role=row.role.value if row.role else None,
+        added=row.added,
+    )
+
+
+def listed_ek(records: Records, row: ListedEk) -> admin_eks.EkView:
+    owners = records.nodes.of_ek(row.ek)
+    return admin_eks.EkView(
+        public_key_sha256=row.ek,
+        state="denied" if row.denied else "allowed",
+        site=row.site,
+        role=row.role.value,
+        node_id=row.node_id,
+        joined_as=owners[0].id if owners else None,
+        note=row.note,
+        listed=row.listed,
     )
 
 

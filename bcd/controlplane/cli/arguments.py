@@ -14,6 +14,7 @@ from bcd.controlplane.domain.messages import Message
 from bcd.domain.model import names
 
 T = TypeVar("T")
+_FINGERPRINT = "its certificate's SHA-256, as ek-roots list has it"
 
 
 class Parser(argparse.ArgumentParser):
@@ -124,6 +125,8 @@ def parser() -> Parser:
 
     _nodes(commands)
     _trust(commands)
+    _ek_roots(commands)
+    _eks(commands)
     _restored(commands)
 
     refusals = _group(commands, "refusals", "why joins were refused")
@@ -189,6 +192,46 @@ def _trust(commands: Any) -> None:
     )
 
 
+def _ek_roots(commands: Any) -> None:
+    roots = _group(commands, "ek-roots", "manufacturers' CAs, which vouch that a TPM is genuine")
+    _command(roots, "import", "ek-roots-import", "trust them").add_argument(
+        "path", metavar="PATH", help="a PEM or DER file, a zip of such files, or a directory of them"
+    )
+    _command(roots, "list", "ek-roots-list", "every one, oldest first")
+    admit = _command(
+        roots, "admit", "ek-roots-admit", "let every machine join whose TPM it vouches for; nobody is asked"
+    )
+    admit.description = (
+        "Lets every machine join whose TPM the CA vouches for, with nobody asked: everybody can buy such a TPM. "
+        "Without it those machines wait for an approval, or have to be on the list of bcd-controlplane ek."
+    )
+    admit.add_argument("root", metavar="ROOT", help=_FINGERPRINT)
+    admit.add_argument("--site", required=True, type=_typed(names.site_id))
+    admit.add_argument("--role", required=True, type=_typed(names.role), help="node, site or ramdisk")
+    withdraw = _command(roots, "withdraw", "ek-roots-withdraw", "take that back: they wait again")
+    withdraw.add_argument("root", metavar="ROOT", help=_FINGERPRINT)
+    remove = _command(roots, "remove", "ek-roots-remove", "trust it no more")
+    remove.add_argument("root", metavar="ROOT", help=_FINGERPRINT)
+
+
+def _eks(commands: Any) -> None:
+    eks = _group(commands, "ek", "endorsement keys: the TPMs that may join, and those that may not")
+    allow = _with_hash(_command(eks, "allow", "ek-allow", "let the machine with this TPM join"))
+    allow.add_argument("--site", required=True, type=_typed(names.site_id))
+    allow.add_argument("--role", default=names.Role.NODE, type=_typed(names.role), help="node, site or ramdisk (node)")
+    allow.add_argument("--node-id", type=_typed(names.node_id), help="which node it is to be (default: a new one)")
+    allow.add_argument("--note", default="", metavar="TEXT", help="for people: a rack, a serial number")
+    deny = _with_hash(_command(eks, "deny", "ek-deny", "let it neither join nor renew, whatever speaks for it"))
+    deny.add_argument("--note", metavar="TEXT", help="for people: why")
+    _with_hash(_command(eks, "remove", "ek-remove", "take it off the list: neither allowed nor denied"))
+    _command(eks, "list", "ek-list", "every one, oldest first")
+    _command(
+        eks, "import", "ek-import", "allow those of a file: all of them or, when a line is wrong, none"
+    ).add_argument(
+        "file", metavar="CSV", help="columns ek, site and, if need be, role, node_id, note; the first line names them"
+    )
+
+
 def _restored(commands: Any) -> None:
     restored = _command(commands, "restored", "restored", "say that a backup of the directory was put back")
     restored.description = (
@@ -218,6 +261,11 @@ def _command(commands: Any, name: str, run: str, about: str, with_json: bool = T
 
 def _with_id(command: Parser, about: str) -> Parser:
     command.add_argument("id", metavar="ID", help=about)
+    return command
+
+
+def _with_hash(command: Parser) -> Parser:
+    command.add_argument("ek", metavar="HASH", help="SHA-256 of its public key, as bcd tpm identify shows it")
     return command
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from bcd.controlplane.adapters.admin.client import Client
 from bcd.controlplane.adapters.files.directory import Directory
-from bcd.controlplane.cli import show, show_changes
+from bcd.controlplane.cli import show, show_changes, show_eks
 from bcd.controlplane.cli.render import print_json, print_json_line
-from bcd.controlplane.domain import admin
+from bcd.controlplane.domain import admin, admin_eks
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Store
@@ -89,6 +89,25 @@ def _key(path: str) -> str:
     return public_key.read(path).hex()
 
 
+def _import_roots(arguments: Namespace) -> int:
+    from bcd.controlplane.cli import ek_files
+
+    found = ek_files.read(arguments.path)
+    done = _ask(arguments.dir, admin_eks.ImportEkRoots(tuple(der.hex() for der in found.certificates)))
+    view = admin_eks.EkRootsImportView(done.added, done.known, found.skipped)
+    if arguments.json:
+        print_json(view)
+    else:
+        show_eks.imported_roots(view)
+    return 0
+
+
+def _rows(arguments: Namespace) -> admin.Command:
+    from bcd.controlplane.cli import ek_csv
+
+    return admin_eks.ImportEks(arguments.file, ek_csv.read(arguments.file))
+
+
 def _tail(arguments: Namespace) -> int:
     """With --follow a line an event, until Ctrl-C; it outlives the server it asks."""
     if not arguments.follow:
@@ -122,6 +141,16 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "trust-remove-root": _asks(lambda a: admin.RemoveRoot(a.pin), show_changes.trust),
     "trust-add-approver": _asks(lambda a: admin.AddApprover(a.name, _key(a.file)), show_changes.trust),
     "trust-remove-approver": _asks(lambda a: admin.RemoveApprover(a.name), show_changes.trust),
+    "ek-roots-import": _import_roots,
+    "ek-roots-list": _asks(lambda _: admin_eks.ListEkRoots(), show_eks.roots),
+    "ek-roots-admit": _asks(lambda a: admin_eks.AdmitEkRoot(a.root, a.site, a.role.value), show_eks.admitting),
+    "ek-roots-withdraw": _asks(lambda a: admin_eks.WithdrawEkRoot(a.root), show_eks.withdrawn),
+    "ek-roots-remove": _asks(lambda a: admin_eks.RemoveEkRoot(a.root), show_eks.removed_root),
+    "ek-allow": _asks(lambda a: admin_eks.AllowEk(a.ek, a.site, a.role.value, a.node_id, a.note), show_eks.allowed),
+    "ek-deny": _asks(lambda a: admin_eks.DenyEk(a.ek, a.note), show_eks.denied),
+    "ek-remove": _asks(lambda a: admin_eks.RemoveEk(a.ek), show_eks.removed),
+    "ek-list": _asks(lambda _: admin_eks.ListEks(), show_eks.keys),
+    "ek-import": _asks(_rows, show_eks.imported),
     "restored": _asks(lambda a: admin.Restored(a.bundle_above), show_changes.restored),
     "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
     "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from bcd.controlplane.domain.admin_eks import EkCommand
+
 
 @dataclass(frozen=True)
 class CreateToken:
@@ -143,6 +145,7 @@ Command = (
     | TailAudit
     | ListApprovals
     | DecideApproval
+    | EkCommand
 )
 
 

@@ -26,6 +26,13 @@ class Kind(StrEnum):
     CERTIFICATE_ADOPTED = "certificate.adopted"
     CERTIFICATE_ALARM = "certificate.alarm"
     TRUST_CHANGED = "trust.changed"
+    EK_ROOT_ADDED = "ek-root.added"
+    EK_ROOT_ADMITS = "ek-root.admits"
+    EK_ROOT_WITHDRAWN = "ek-root.withdrawn"
+    EK_ROOT_REMOVED = "ek-root.removed"
+    EK_ALLOWED = "ek.allowed"
+    EK_DENIED = "ek.denied"
+    EK_REMOVED = "ek.removed"
 
 
 @dataclass(frozen=True)

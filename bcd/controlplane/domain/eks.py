@@ -1,9 +1,27 @@
 """Endorsement keys the operator knows, and the manufacturers he trusts."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
 from bcd.domain.model.names import NodeId, Role, SiteId
+
+# It is shown in a table.
+MAX_NOTE = 200
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+class MalformedDigest(ValueError):
+    """A text that is no SHA-256."""
+
+
+def digest(text: str) -> str:
+    """`sha256:` and 64 lower-case hex digits, from that, from the digits alone, or from them as openssl prints them:
+    upper case, with colons."""
+    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
+    if not _HEX.fullmatch(digits):
+        raise MalformedDigest("want sha256: and 64 hexadecimal digits")
+    return f"sha256:{digits}"
 
 
 @dataclass(frozen=True)

@@ -62,5 +62,11 @@ class Message(Enum):
         "{path}: {why}: name a file with one P-256 public key (PEM or DER) or one certificate of such a key"
     )
     NODE_OF_ANOTHER_SITE = "node {id} is of site {have}, not {want}: give its site with --site {have}"
+    NO_SUCH_EK_ROOT = "no manufacturer CA {root}: see bcd-controlplane ek-roots list"
+    NO_SUCH_EK = "no endorsement key {ek}: see bcd-controlplane ek list"
+    NOT_A_MANUFACTURER_CA = (
+        "{path}: {why}: name a file of manufacturers' CA certificates (PEM or DER), a zip of such files or a directory"
+    )
+    EK_FILE_LINE = "{path}, line {line}: {why}; nothing was changed: put that right, then import it again"
     # Anything else
     INTERNAL = "internal error ({what}): please report it; what was acknowledged before is kept"

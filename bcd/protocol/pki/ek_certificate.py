@@ -93,7 +93,7 @@ class ManufacturerCertificate:
     critical: tuple[str, ...]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def read(data: bytes) -> ManufacturerCertificate:
     """The first certificate in `data`, as a TPM's memory holds it: what is behind it is dropped, and so is up to
     MAX_HEADER_BYTES before it. Malformed for anything else."""
@@ -117,6 +117,14 @@ def read(data: bytes) -> ManufacturerCertificate:
         except Malformed as error:
             why = error
     raise why
+
+
+def read_authority(data: bytes) -> ManufacturerCertificate:
+    """A CA's certificate, as `read` reads it; Malformed when it is another's."""
+    found = read(data)
+    if not found.is_ca or found.signs_certificates is False:
+        raise Malformed(f"not a CA's certificate ({found.subject})")
+    return found
 
 
 def read_all(parts: Iterable[bytes]) -> tuple[ManufacturerCertificate, ...]:

@@ -279,6 +279,26 @@ def node_of_another_site(scene: Scene) -> Ran:
     return run("token", "create", "--site", "barn", "--node-id", "sited", "--dir", str(scene.served.directory))
 
 
+def no_such_ek_root(scene: Scene) -> Ran:
+    return run("ek-roots", "remove", "0" * 64, "--dir", str(scene.served.directory))
+
+
+def no_such_ek(scene: Scene) -> Ran:
+    return run("ek", "remove", "0" * 64, "--dir", str(scene.served.directory))
+
+
+def not_a_manufacturer_ca(scene: Scene) -> Ran:
+    """The control plane's own leaf is nobody's manufacturer."""
+    serving = str(scene.served.directory / "serving.pem")
+    return run("ek-roots", "import", serving, "--dir", str(scene.served.directory))
+
+
+def ek_file_line(scene: Scene) -> Ran:
+    file = scene.home / "eks.csv"
+    file.write_text(f"ek,site\n{'ab' * 32},lab\n{'ab' * 31},lab\n")
+    return run("ek", "import", str(file), "--dir", str(scene.served.directory))
+
+
 def internal(scene: Scene) -> Ran:
     """A library that does not work."""
     package = scene.new("broken") / "cryptography"
@@ -329,6 +349,10 @@ PROVOKED = {
     Message.BUNDLE_FULL: Provoked(77, bundle_full),
     Message.NOT_A_PUBLIC_KEY: Provoked(2, not_a_public_key),
     Message.NODE_OF_ANOTHER_SITE: Provoked(77, node_of_another_site),
+    Message.NO_SUCH_EK_ROOT: Provoked(2, no_such_ek_root),
+    Message.NO_SUCH_EK: Provoked(2, no_such_ek),
+    Message.NOT_A_MANUFACTURER_CA: Provoked(2, not_a_manufacturer_ca),
+    Message.EK_FILE_LINE: Provoked(2, ek_file_line),
     Message.INTERNAL: Provoked(70, internal),
 }
 

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from bcd.controlplane.adapters.admin import codec
-from bcd.controlplane.domain import admin, failures
+from bcd.controlplane.domain import admin, admin_eks, failures
 from bcd.controlplane.domain.failures import Failure
 from bcd.controlplane.domain.messages import Message
 
@@ -36,6 +36,16 @@ COMMANDS: list[admin.Command] = [
     admin.ShowRefusal("00"),
     admin.TailAudit(5, None),
     admin.TailAudit(5, 7),
+    admin_eks.ImportEkRoots(("3000", "3001")),
+    admin_eks.ListEkRoots(),
+    admin_eks.AdmitEkRoot("sha256:00", "lab", "node"),
+    admin_eks.WithdrawEkRoot("sha256:00"),
+    admin_eks.RemoveEkRoot("sha256:00"),
+    admin_eks.AllowEk("sha256:01", "lab", "node", None, "räck 7"),
+    admin_eks.DenyEk("sha256:01", None),
+    admin_eks.RemoveEk("sha256:01"),
+    admin_eks.ListEks(),
+    admin_eks.ImportEks("eks.csv", (admin_eks.EkRow(2, "sha256:01", "lab", "node", "n-1", ""),)),
     admin.ListApprovals(),
     admin.DecideApproval("a-1", True),
 ]
@@ -43,6 +53,12 @@ CLAIMS = admin.ClaimsView("u", "p", "b", "c", ("m1", "m2"), (), "hôst", "")
 NODE = admin.NodeView("n-1", "lab", "node", "spiffe://…", 2, "h", "0.1", "t", AT, AT, "current", None, True, AT, None)
 CERTIFICATE = admin.CertificateView("0a", 1, "current", AT, "pin", AT, AT, AT, "192.0.2.1", "")
 RESULTS: dict[type, Any] = {
+    admin_eks.EkRootsImported: admin_eks.EkRootsImported(2, 1),
+    admin_eks.EkRootView: admin_eks.EkRootView("sha256:00", "CN=Ä", "CN=B", None, AT, None, "node", AT),
+    admin_eks.EkRootRemovedView: admin_eks.EkRootRemovedView("sha256:00", "CN=Ä"),
+    admin_eks.EkView: admin_eks.EkView("sha256:01", "denied", None, "node", None, "n-1", "räck 7", AT),
+    admin_eks.EkRemovedView: admin_eks.EkRemovedView("sha256:01"),
+    admin_eks.EksImported: admin_eks.EksImported(3, 2, 1),
     admin.NewToken: admin.NewToken("bcjt_…", "aaaaaaaaaa", AT),
     admin.TokenView: admin.TokenView("t", "lab", "node", None, True, False, "usable", 1, 0, AT, AT, None),
     admin.NodeView: NODE,

@@ -9,7 +9,7 @@ from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from bcd.controlplane.domain import admin, failures
+from bcd.controlplane.domain import admin, admin_eks, failures
 from bcd.controlplane.domain.failures import Failure
 from bcd.controlplane.domain.messages import Message
 from bcd.protocol.files.encoding import MalformedFile, from_time, to_time
@@ -35,6 +35,16 @@ RESULTS: dict[type, Any] = {
     admin.TailAudit: tuple[admin.EventView, ...],
     admin.ListApprovals: tuple[admin.ApprovalView, ...],
     admin.DecideApproval: admin.ApprovalView,
+    admin_eks.ImportEkRoots: admin_eks.EkRootsImported,
+    admin_eks.ListEkRoots: tuple[admin_eks.EkRootView, ...],
+    admin_eks.AdmitEkRoot: admin_eks.EkRootView,
+    admin_eks.WithdrawEkRoot: admin_eks.EkRootView,
+    admin_eks.RemoveEkRoot: admin_eks.EkRootRemovedView,
+    admin_eks.AllowEk: admin_eks.EkView,
+    admin_eks.DenyEk: admin_eks.EkView,
+    admin_eks.RemoveEk: admin_eks.EkRemovedView,
+    admin_eks.ListEks: tuple[admin_eks.EkView, ...],
+    admin_eks.ImportEks: admin_eks.EksImported,
 }
 _COMMANDS = {kind.__name__: kind for kind in RESULTS}
 _FAILURES: dict[str, type[Failure]] = {

@@ -13,8 +13,8 @@ from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.log import Log
 from bcd.controlplane.ports.store import StoreUnavailable
 
-# A command is a few hundred bytes; the answer has no limit.
-MAX_COMMAND_BYTES = 1 << 16
+# Most commands are a few hundred bytes; the largest import (cli.ek_files, cli.ek_csv) fits. The answer has no limit.
+MAX_COMMAND_BYTES = 1 << 24
 COMMAND_TIMEOUT_S = 10.0
 # Lists are read while others are: a thread each, few.
 MAX_AT_ONCE = 4

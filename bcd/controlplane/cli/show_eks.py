@@ -1,0 +1,70 @@
+"""What the commands about endorsement keys print."""
+
+from bcd.controlplane.cli.render import table, time
+from bcd.controlplane.domain.admin_eks import (
+    EkRemovedView,
+    EkRootRemovedView,
+    EkRootsImportView,
+    EkRootView,
+    EksImported,
+    EkView,
+)
+
+
+def imported_roots(view: EkRootsImportView) -> None:
+    print(f"{view.added + view.known} manufacturer CAs: {view.added} added, {view.known} known")
+    for one in view.skipped:
+        print(f"skipped {one.file}: {one.why}")
+
+
+def roots(rows: tuple[EkRootView, ...]) -> None:
+    table(
+        ("FINGERPRINT", "ADMITS TO", "AS", "UNTIL", "SUBJECT"),
+        [(r.fingerprint, r.admits_site or "", r.admits_role or "", time(r.not_after), r.subject) for r in rows],
+        "no manufacturer CAs",
+    )
+
+
+def admitting(root: EkRootView) -> None:
+    print(f"every machine whose TPM {root.subject} vouches for may join site {root.admits_site} as {root.admits_role}")
+    print(f"nobody is asked; bcd-controlplane ek-roots withdraw {root.fingerprint} ends it")
+
+
+def withdrawn(root: EkRootView) -> None:
+    print(f"nobody joins any more because {root.subject} vouches for the TPM; nodes that joined so stay")
+
+
+def removed_root(view: EkRootRemovedView) -> None:
+    print(f"{view.subject} removed; nodes it vouched for stay")
+
+
+def keys(rows: tuple[EkView, ...]) -> None:
+    table(
+        ("PUBLIC KEY", "STATE", "SITE", "ROLE", "NODE", "JOINED AS", "NOTE"),
+        [
+            (r.public_key_sha256, r.state, r.site or "", r.role, r.node_id or "", r.joined_as or "", r.note)
+            for r in rows
+        ],
+        "no endorsement keys",
+    )
+
+
+def allowed(row: EkView) -> None:
+    node = f" as {row.node_id}" if row.node_id else ""
+    print(f"{row.public_key_sha256} may join site {row.site}{node}, role {row.role}")
+
+
+def denied(row: EkView) -> None:
+    print(f"{row.public_key_sha256} is denied")
+    if row.joined_as:
+        print(
+            f"it is node {row.joined_as}, which renews no more; bcd-controlplane nodes revoke {row.joined_as} ends it"
+        )
+
+
+def removed(view: EkRemovedView) -> None:
+    print(f"{view.public_key_sha256} removed from the list")
+
+
+def imported(view: EksImported) -> None:
+    print(f"{view.added} added, {view.changed} changed, {view.unchanged} as they were")

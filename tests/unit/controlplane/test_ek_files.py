@@ -1,0 +1,169 @@
+"""Manufacturers' CAs from files a vendor gave: all of what is good, and nothing that could hurt."""
+
+from __future__ import annotations
+
+import base64
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bcd.controlplane.cli import ek_files
+from bcd.controlplane.domain.admin_eks import SkippedView
+from bcd.controlplane.domain.failures import Failure, Usage
+from bcd.controlplane.domain.messages import Message
+from tests.fakes import manufacturer as maker
+
+ROOT, OTHER = maker.root(), maker.root(9100, "Other CA")
+ODD = maker.root(9009, subject=maker.name("Odd CA", one_set=True, sorted_=False))
+EK = ROOT.ek(maker.rsa_spki(maker.modulus(1)))
+
+
+def pem(der: bytes, label: str = "CERTIFICATE") -> bytes:
+    return f"-----BEGIN {label}-----\n".encode() + base64.encodebytes(der) + f"-----END {label}-----\n".encode()
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(Usage) as caught:
+        ek_files.read(str(path))
+    assert caught.value.message is Message.NOT_A_MANUFACTURER_CA
+    return str(caught.value.fields["why"])
+
+
+def zipped(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROOT.der,
+        pem(ROOT.der),
+        pem(ROOT.der, "X509 CERTIFICATE"),
+        pem(ROOT.der, "TRUSTED CERTIFICATE"),
+        pem(ROOT.der).replace(b"\n", b"\r\n"),
+        pem(ROOT.der).replace(b"\n", b"\r"),
+        b"Maker's root, valid to 2030\n" + pem(ROOT.der) + b"\n# end\n",
+        pem(ROOT.der).removesuffix(b"-----END CERTIFICATE-----\n") + b"-----END CERTIFICATE-----",
+        maker.padded(ROOT.der),
+    ],
+    ids=["DER", "PEM", "X509", "trusted", "CRLF", "CR", "with words", "no line end", "padded"],
+)
+def test_a_ca_is_read_from_a_file(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert ek_files.read(str(tmp_path / "file")) == ek_files.Found((ROOT.der,), ())
+
+
+def test_one_file_may_hold_several(tmp_path: Path) -> None:
+    (tmp_path / "all.pem").write_bytes(pem(ROOT.der) + b"\n" + pem(ODD.der) + pem(ROOT.der))
+    assert ek_files.read(str(tmp_path / "all.pem")).certificates == (ROOT.der, ODD.der, ROOT.der)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"nothing", "no certificate in it"),
+        (pem(b"nothing"), "no certificate in it"),
+        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "no certificate in it"),
+        (b"-----BEGIN CERTIFICATE-----\n", "no certificate in it"),
+        (b"-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n", "Invalid base64"),
+        (EK, "not a CA's certificate ((no name))"),
+        (pem(ROOT.der) + pem(EK), "not a CA's certificate"),
+        (pem(ROOT.der) + b"-----BEGIN PRIVATE KEY-----\n", "a private key in it, which stays where it is used"),
+        (b" " * (ek_files.MAX_FILE_BYTES + 1), "too large"),
+        (ROOT.der[:-1], "no certificate in it"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_that_holds_anything_else_is_refused(data: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert refused(tmp_path / "file").startswith(why)
+
+
+def test_a_directory_is_read_to_its_depth_and_what_is_no_ca_is_named(tmp_path: Path) -> None:
+    (tmp_path / "maker" / "root").mkdir(parents=True)
+    (tmp_path / "maker" / "root" / "ROOT.CER").write_bytes(ROOT.der)
+    (tmp_path / "other.crt").write_bytes(pem(OTHER.der))
+    (tmp_path / "readme.txt").write_bytes(b"about these")
+    (tmp_path / "wrong.pem").write_bytes(b"wrong")
+    (tmp_path / "ek.der").write_bytes(EK)
+    (tmp_path / "leads.pem").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "waits.pem")
+    found = ek_files.read(str(tmp_path))
+    assert found.certificates == (OTHER.der, ROOT.der)
+    assert found.skipped == (
+        SkippedView("ek.der", "not a CA's certificate ((no name))"),
+        SkippedView("wrong.pem", "no certificate in it"),
+    )
+
+
+def test_a_directory_without_a_ca_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path) == "no file named .pem, .crt, .cer, .der in it"
+    (tmp_path / "wrong.pem").write_bytes(b"wrong")
+    assert refused(tmp_path) == "wrong.pem: no certificate in it"
+
+
+def test_a_zip_is_read_like_a_directory(tmp_path: Path) -> None:
+    files = {
+        "maker/root.cer": ROOT.der,
+        "readme.txt": b"",
+        "maker/": b"",
+        "odd\x1b.pem": b"wrong",
+        "b.pem": pem(ODD.der),
+    }
+    found = ek_files.read(str(zipped(tmp_path / "all.zip", files)))
+    assert found.certificates == (ROOT.der, ODD.der)
+    assert found.skipped == (SkippedView("odd?.pem", "no certificate in it"),)
+
+
+@pytest.mark.parametrize("name", ["../a.pem", "/etc/a.pem", "a/../../b.pem", "..\\a.pem", "\\a.pem", "..", "a/.."])
+def test_a_zip_whose_names_lead_out_of_it_is_refused(name: str, tmp_path: Path) -> None:
+    why = refused(zipped(tmp_path / "all.zip", {"good.pem": pem(ROOT.der), name: pem(ROOT.der)}))
+    assert why == f"{name} leads out of it"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.zip"]
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    large = {f"{number}.pem": b" " * ek_files.MAX_FILE_BYTES for number in range(33)}
+    path = zipped(tmp_path / "all.zip", large)
+    assert path.stat().st_size < 1 << 20
+    assert refused(path) == "more than 33554432 bytes"
+    one = zipped(tmp_path / "one.zip", {"a.pem": b" " * (ek_files.MAX_FILE_BYTES * 4), "b.pem": pem(ROOT.der)})
+    assert ek_files.read(str(one)).skipped == (SkippedView("a.pem", "too large"),)
+
+
+def test_a_zip_of_too_many_files_is_refused(tmp_path: Path) -> None:
+    many = {f"{number}.txt": b"" for number in range(ek_files.MAX_FILES + 1)}
+    assert refused(zipped(tmp_path / "all.zip", many)) == "more than 5000 files"
+
+
+def test_too_many_certificates_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "all.pem").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES + 1))
+    assert refused(tmp_path / "all.pem") in {"too large", "more than 2000 certificates"}
+    for number in range(5):
+        (tmp_path / f"{number}.crt").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES // 4))
+    (tmp_path / "all.pem").unlink()
+    assert refused(tmp_path) == "more than 2000 certificates"
+
+
+def test_a_zip_that_is_spoiled_is_refused(tmp_path: Path) -> None:
+    whole = zipped(tmp_path / "all.zip", {"a.pem": pem(ROOT.der), "b.pem": pem(OTHER.der)}).read_bytes()
+    for at in range(0, len(whole), 7):
+        data = bytearray(whole)
+        data[at] ^= 0xFF
+        (tmp_path / "spoiled").write_bytes(data)
+        try:
+            found = ek_files.read(str(tmp_path / "spoiled"))
+        except Failure:
+            continue
+        assert set(found.certificates) <= {ROOT.der, OTHER.der}
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="No such file"):
+        ek_files.read(str(tmp_path / "none"))
