@@ -82,13 +82,17 @@ class RenewCertificate:
 
     def __call__(self, call: Call, question: Question) -> RenewAnswer:
         records, presented, now = call.records, call.presented, call.now
-        # 4. The certificate may be used.
+        # 4. The certificate may be used, and the TPM it was given to is not denied.
         used = self.use(call)
         if not isinstance(used, InUse):
             return used
         node = replace(used.node, last_seen=now)
         records.nodes.put(node)
         told: dict[str, object] = {"node": node.id, "source": presented.source}
+        listed = records.eks.get(node.ek) if node.ek else None
+        if listed is not None and listed.denied:
+            call.after(Note("renewal refused: the endorsement key is denied", told, warning=True).to(self.log))
+            return Declined("the endorsement key of this node's TPM is denied")
         # 5. An answer that may have been lost is given again, and costs nothing.
         given = records.answers.get(leaf_credential(presented.serial), question.spki_sha256)
         if given is not None and given.csr_sha256 == question.csr_sha256:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from bcd.controlplane.app.renew import WOULD_END_SOONER
+from bcd.controlplane.domain import admin_eks
 from bcd.controlplane.domain.gateway import Declined, Full, Malformed, NotNow, Presented, Renewed, RenewRequest
 from bcd.controlplane.domain.quota import quota, wait_for_quota
-from bcd.controlplane.ports.store import StoreUnavailable
+from bcd.controlplane.ports.store import Records, StoreUnavailable
+from bcd.domain.model.names import NodeId
 from bcd.domain.model.pins import Pin
 from bcd.protocol.pki import ecdsa, statements
 from bcd.protocol.pki.statements import Purpose
@@ -36,6 +38,49 @@ def member(plane: MemoryControlPlane) -> Member:
 
 def rows(plane: MemoryControlPlane, member: Member) -> int:
     return len(plane.certificates(member.node))
+
+
+# ---- whose TPM is denied
+
+
+EK = f"sha256:{'e' * 64}"
+
+
+def of_tpm(plane: MemoryControlPlane, member: Member) -> None:
+    """Its node joined by the endorsement key EK."""
+
+    def work(r: Records) -> None:
+        node = r.nodes.get(NodeId(member.node))
+        assert node is not None
+        r.nodes.put(replace(node, ek=EK))
+
+    plane.store.change(work).result()
+
+
+def test_a_node_whose_endorsement_key_is_denied_renews_no_more_until_it_is_allowed(
+    plane: MemoryControlPlane, member: Member
+) -> None:
+    of_tpm(plane, member)
+    plane.admin(admin_eks.AllowEk(EK, "lab", "node", None, ""))
+    asked = member.ask()
+    assert isinstance(member.send(asked), Renewed)
+    plane.admin(admin_eks.DenyEk(EK, None))
+    # An answer that was given before is not given again either.
+    assert member.send(asked) == Declined("the endorsement key of this node's TPM is denied")
+    assert isinstance(member.send(member.ask()), Declined)
+    assert plane.log.lines[-1][:2] == ("warning", "renewal refused: the endorsement key is denied")
+    assert rows(plane, member) == 2
+    plane.admin(admin_eks.AllowEk(EK, "lab", "node", None, ""))
+    assert isinstance(member.send(asked), Renewed)
+
+
+def test_a_denied_key_of_another_node_stops_nobody(plane: MemoryControlPlane, member: Member) -> None:
+    plane.admin(admin_eks.DenyEk(EK, None))
+    assert isinstance(member.send(member.ask()), Renewed)
+    of_tpm(plane, member)
+    plane.admin(admin_eks.RemoveEk(EK))
+    plane.admin(admin_eks.DenyEk("0" * 64, None))
+    assert isinstance(member.send(member.ask()), Renewed)
 
 
 # ---- what it says

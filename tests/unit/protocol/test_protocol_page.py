@@ -8,13 +8,23 @@ from google.protobuf.descriptor import Descriptor
 
 from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
 from bcd.controlplane.app import admin_nodes, admin_trust, join, renew, use
-from bcd.controlplane.domain import gateway, quota, settings
+from bcd.controlplane.domain import ek_chain, gateway, quota, settings
 from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.pb.bc.identity.v1 import attestation_pb2, gateway_pb2, join_pb2, statements_pb2
-from bcd.protocol.pki import certificates, csr, issued, join_response, renew_response, seal, statements, trust_bundle
+from bcd.protocol.pki import (
+    certificates,
+    csr,
+    ek_certificate,
+    issued,
+    join_response,
+    renew_response,
+    seal,
+    statements,
+    trust_bundle,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -61,6 +71,16 @@ def test_the_gateways_checks_have_the_numbers_of_the_code() -> None:
     comments = [line for line in code(renew).splitlines() if line.strip().startswith("# ")]
     named = [int(n) for line in comments for n in re.findall(r"# (\d+)\. ", line)]
     assert numbered(section("Renew")) == named == list(range(1, 10))
+
+
+def test_the_bounds_of_an_endorsement_keys_certificate_are_the_codes() -> None:
+    told = section("Endorsement keys", 3)
+    assert f"up to {ek_certificate.MAX_HEADER_BYTES} bytes before it" in told
+    assert f"over at most {ek_chain.MAX_DEPTH} certificates" in told
+    assert ek_chain.EK_PURPOSE in told
+    evidence = section("TPM attestation")
+    assert f"at most {ek_certificate.MAX_BYTES} bytes" in evidence
+    assert f"at most {ek_certificate.MAX_CHAIN} parts, {ek_certificate.MAX_CHAIN_BYTES} bytes" in evidence
 
 
 def test_the_states_of_a_certificate_are_on_the_page_and_no_other() -> None:
