@@ -70,6 +70,10 @@ class TpmMachine:
     def node_key(self) -> Key:
         return Key(Handle.OWNER, templates.node_key(self.unique))
 
+    def again(self) -> "TpmMachine":
+        """The same machine with another node key."""
+        return TpmMachine(self.client, sha256(self.unique).digest())
+
     def public(self, key: Key) -> Public:
         self._free()
         return self.client.load(key).public

@@ -78,6 +78,9 @@ def node(records: Records, row: Node, settings: Settings, live: Set[NodeId]) -> 
         session=row.id in live,
         last_seen=row.last_seen,
         renewal_asked=None if answered else asked,
+        node_key=row.node_key,
+        ek=row.ek,
+        ak_name=row.ak_name.hex() if row.ak_name else "",
     )
 
 

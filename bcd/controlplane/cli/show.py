@@ -42,12 +42,13 @@ def revoked(token: TokenView) -> None:
 
 def nodes(rows: tuple[NodeView, ...]) -> None:
     table(
-        ("NODE", "SITE", "ROLE", "GENERATION", "SESSION", "LAST SEEN", "CERTIFICATE", "UNTIL", "HOSTNAME"),
+        ("NODE", "SITE", "ROLE", "KEY", "GENERATION", "SESSION", "LAST SEEN", "CERTIFICATE", "UNTIL", "HOSTNAME"),
         [
             (
                 n.id,
                 n.site,
                 n.role,
+                n.node_key,
                 str(n.generation),
                 _session(n),
                 time(n.last_seen),
@@ -77,6 +78,9 @@ def node(detail: NodeDetail) -> None:
             ("first joined", time(n.created)),
             ("last joined", time(n.joined)),
             ("with token", n.token_id),
+            ("node key", n.node_key),
+            ("endorsement key", n.ek),
+            ("attestation key", n.ak_name),
             ("session", _session(n)),
             ("last seen", time(n.last_seen) if n.last_seen else ""),
             ("certificate until", time(n.not_after) if n.not_after else ""),

@@ -211,7 +211,8 @@ class CertificateView:
 @dataclass(frozen=True)
 class NodeView:
     """`certificate` is the state of its newest certificate, `not_after` its end. `renewal_asked`: since when a renewal
-    is asked for that has not come."""
+    is asked for that has not come. `node_key`: `tpm` when the key it joined with was certified to be in one, else
+    `unattested`; `ek` as the allow-list names it, `ak_name` hexadecimal, each empty without one."""
 
     id: str
     site: str
@@ -228,6 +229,9 @@ class NodeView:
     session: bool
     last_seen: datetime | None
     renewal_asked: datetime | None
+    node_key: str
+    ek: str
+    ak_name: str
 
 
 @dataclass(frozen=True)

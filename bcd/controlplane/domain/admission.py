@@ -7,6 +7,7 @@ free: what a lost answer said is repeated before anything that its own first suc
 import hmac
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 
 from bcd.controlplane.domain import approvals, refusals
 from bcd.controlplane.domain.approvals import Approval, ApprovalState
@@ -23,19 +24,32 @@ Reason = refusals.Reason
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request whose form is in order: its CSR proved its key, its token opened. `spki` and `csr_sha256` as named."""
+class Requested:
+    """A request whose form is in order: its CSR (DER) proved the key in `spki` (DER)."""
 
     attestor: str
-    token: TokenText
     spki: bytes
-    spki_sha256: bytes
-    csr_sha256: bytes
+    csr: bytes
     role: Role
-    wanted: NodeId | None
     claims: Claims
     daemon_version: str
     source: str
+
+    @property
+    def spki_sha256(self) -> bytes:
+        return sha256(self.spki).digest()
+
+    @property
+    def csr_sha256(self) -> bytes:
+        return sha256(self.csr).digest()
+
+
+@dataclass(frozen=True)
+class Asked(Requested):
+    """One with a token, which opened."""
+
+    token: TokenText
+    wanted: NodeId | None
 
 
 @dataclass(frozen=True)

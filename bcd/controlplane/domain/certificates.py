@@ -31,8 +31,9 @@ class CertificateState(StrEnum):
 class Certificate:
     """One issued leaf. `serial` is 32 hexadecimal digits; `parent` the serial of the leaf it renewed, or empty.
 
-    `credential` is what it was issued for: `token:<id>`, or `leaf:<serial>` for a renewal, or empty for one that was
-    adopted after a restore. `first_used_from` is the address it was first used from; `reason` why it was revoked."""
+    `credential` is what it was issued for: `token:<id>`, `ek:<as the allow-list names it>`, or `leaf:<serial>` for a
+    renewal, or empty for one that was adopted after a restore. `first_used_from` is the address it was first used from;
+    `reason` why it was revoked."""
 
     serial: str
     node_id: NodeId
@@ -68,7 +69,8 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class LeafToIssue:
-    """All that a leaf says (protocol, "Names and encodings"). `spki` is DER."""
+    """All that a leaf says (protocol, "Names and encodings"). `spki` is DER; `ak_name` the TPM name of the
+    attestation key that certified it, if one did."""
 
     spiffe_id: SpiffeId
     role: Role
@@ -76,6 +78,7 @@ class LeafToIssue:
     serial: int
     not_before: datetime
     not_after: datetime
+    ak_name: bytes | None = None
 
 
 def leaf_dates(now: datetime, lifetime: timedelta, role: Role) -> tuple[datetime, datetime]:

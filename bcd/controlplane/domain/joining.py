@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId
 from bcd.controlplane.domain.refusals import Reason
+from bcd.domain.model.attestation import ChallengeAnswer, JoinChallenge, TpmEvidence
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND, Claims, is_gpu_uuid, is_mac
 from bcd.domain.model.pending import SealedToken
 
 JOIN_TOKEN = "join-token"  # noqa: S105
 PROVISIONED = "provisioned"
-ATTESTORS = frozenset({JOIN_TOKEN, PROVISIONED})
+TPM = "tpm"
+ATTESTORS = frozenset({JOIN_TOKEN, PROVISIONED, TPM})
 
 # A token is at most 4096 bytes; sealed it grows by a point (65) and a tag (16).
 MAX_SEALED_BYTES = 4096 + 65 + 16
@@ -29,6 +31,8 @@ class JoinRequest:
     claims: Claims
     daemon_version: str = ""
     pending_id: str = ""
+    evidence: TpmEvidence | None = None
+    answer: ChallengeAnswer | None = None
 
 
 # What stands in the record of a refusal when there was no request to read.
@@ -55,7 +59,19 @@ class Refused:
     id: RefusalId
 
 
-JoinAnswer = Granted | Waiting | Refused
+@dataclass(frozen=True)
+class Challenged:
+    """The TPM has to prove first whose keys it showed."""
+
+    challenge: JoinChallenge
+
+
+@dataclass(frozen=True)
+class TooManyChallenges:
+    """Nothing is decided: as many are under way as there may be."""
+
+
+JoinAnswer = Granted | Waiting | Challenged | TooManyChallenges | Refused
 
 
 class No(Exception):
@@ -80,6 +96,8 @@ def check_bounds(request: JoinRequest) -> None:
         raise No(Reason.REQUEST_MALFORMED, "the sealed token is larger than one can be")
     if request.attestor == JOIN_TOKEN and request.wanted_node_id:
         raise No(Reason.REQUEST_MALFORMED, f"a node id with the attestor {JOIN_TOKEN}")
+    if request.attestor == TPM and (request.wanted_node_id or request.sealed is not None):
+        raise No(Reason.REQUEST_MALFORMED, f"a node id or a token with the attestor {TPM}")
     if not claims_in_bounds(request.claims):
         raise No(Reason.CLAIMS_MALFORMED)
 

@@ -7,13 +7,16 @@ from bcd.controlplane.domain.ids import TokenId
 from bcd.domain.model.claims import Claims, real_serial, real_uuid
 from bcd.domain.model.names import NodeId, Role, SiteId
 
+IN_TPM, UNATTESTED = "tpm", "unattested"
+
 
 @dataclass(frozen=True)
 class Node:
     """`generation` counts from 1 and rises with every reclaim and revocation; certificates of another one are dead.
 
     `renew_asked`: when the operator last asked for a renewal before its time, and `renew_reason` why; a certificate
-    issued since then has answered it. `ek`: the endorsement key of a TPM it joined by, as the allow-list names it."""
+    issued since then has answered it. `ek`: the endorsement key of a TPM it joined by, as the allow-list names it;
+    `ak_name`: the TPM name of the attestation key that certified the key it joined with, None when none did."""
 
     id: NodeId
     site: SiteId
@@ -29,6 +32,12 @@ class Node:
     renew_asked: datetime | None = None
     renew_reason: str = ""
     ek: str = ""
+    ak_name: bytes | None = None
+
+    @property
+    def node_key(self) -> str:
+        """Where its key is, as far as it was proved: a word of the node's own is no proof."""
+        return UNATTESTED if self.ak_name is None else IN_TPM
 
 
 def machine_of(claims: Claims) -> str:

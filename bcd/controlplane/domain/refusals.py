@@ -57,13 +57,42 @@ class Reason(StrEnum):
     EK_CA_UNFIT = "ek-ca-unfit"
     EK_SIGNATURE_UNKNOWN = "ek-signature-unknown"
     EK_SIGNATURE_WRONG = "ek-signature-wrong"
+    EVIDENCE_MISSING = "evidence-missing"
+    EVIDENCE_MALFORMED = "evidence-malformed"
+    EK_TEMPLATE = "ek-template"
+    EK_NODE_TAKEN = "ek-node-taken"
+    AK_UNFIT = "ak-unfit"
+    PCR_BANK_MISSING = "pcr-bank-missing"
+    CHALLENGES_TOO_MANY = "challenges-too-many"
+    CHALLENGE_UNKNOWN = "challenge-unknown"
+    CHALLENGE_MISMATCH = "challenge-mismatch"
+    CHALLENGE_EXPIRED = "challenge-expired"
+    CHALLENGE_USED = "challenge-used"
+    SECRET_WRONG = "secret-wrong"  # noqa: S105
+    QUOTE_SIGNATURE = "quote-signature"
+    QUOTE_MALFORMED = "quote-malformed"
+    QUOTE_MAGIC = "quote-magic"
+    QUOTE_TYPE = "quote-type"
+    QUOTE_NONCE = "quote-nonce"
+    QUOTE_SELECTION = "quote-selection"
+    QUOTE_DIGEST = "quote-digest"
+    CERTIFICATION_MISSING = "certification-missing"
+    CERTIFICATION_SIGNATURE = "certification-signature"
+    CERTIFICATION_MALFORMED = "certification-malformed"
+    CERTIFICATION_MAGIC = "certification-magic"
+    CERTIFICATION_TYPE = "certification-type"
+    CERTIFICATION_DATA = "certification-data"
+    CERTIFIED_NAME = "certified-name"
+    NODE_KEY_MISMATCH = "node-key-mismatch"
+    NODE_KEY_TEMPLATE = "node-key-template"
 
 
+_FORGED = "no TPM that joins says this: look at what runs on that machine"
 # What the operator may do about each; `refusals show` prints it.
 WAY_BACK = {
     Reason.REQUEST_MALFORMED: "the request is not one of bcd's: look at what runs on that machine",
     Reason.CLAIMS_MALFORMED: "a claim is too long, not printable or in another form: look at what runs there",
-    Reason.ATTESTOR_UNKNOWN: "this control plane takes join-token and provisioned: join with a token",
+    Reason.ATTESTOR_UNKNOWN: "this control plane takes join-token, provisioned and tpm: join with one of these",
     Reason.CSR_MALFORMED: "the certificate request is not one of bcd's: look at what runs on that machine",
     Reason.ROLE_UNKNOWN: "join with --role node, site or ramdisk",
     Reason.NODE_ID_MALFORMED: "join with a --node-id of 1 to 63 letters, digits and . _ -",
@@ -99,6 +128,34 @@ WAY_BACK = {
     Reason.EK_CA_UNFIT: "the manufacturer's CA may not vouch for it: if the key is yours, bcd-controlplane ek allow",
     Reason.EK_SIGNATURE_UNKNOWN: "the signature is of a kind not known here: if the key is yours, ek allow",
     Reason.EK_SIGNATURE_WRONG: "a CA of that name did not sign it: a forgery, or another CA of that name is missing",
+    Reason.EVIDENCE_MISSING: "the machine showed no TPM: look at what runs there, or join with a token",
+    Reason.EVIDENCE_MALFORMED: _FORGED,
+    Reason.EK_TEMPLATE: "the key is none of the TCG's templates L-1 and L-2: join this machine with a token",
+    Reason.EK_NODE_TAKEN: "that node is another TPM's: nodes delete it first, or ek allow this key under another name",
+    Reason.AK_UNFIT: _FORGED,
+    Reason.PCR_BANK_MISSING: "its TPM has no PCRs of SHA-256, 384 or 512: allocate a bank in its firmware's setup",
+    Reason.CHALLENGES_TOO_MANY: "it was challenged three times for one request: run bcd join there again in 20 minutes",
+    Reason.CHALLENGE_UNKNOWN: "nobody here asked that (a backup put back, or a failed answer): bcd join there again",
+    Reason.CHALLENGE_MISMATCH: "the answer is for another request or TPM than the question: bcd join there again",
+    Reason.CHALLENGE_EXPIRED: "the TPM took more than 10 minutes to answer: bcd join there again",
+    Reason.CHALLENGE_USED: "the challenge was answered before: look at nodes list; bcd join there again",
+    Reason.SECRET_WRONG: "the endorsement key and the attestation key are not of one TPM: look at that machine",
+    Reason.QUOTE_SIGNATURE: _FORGED,
+    Reason.QUOTE_MALFORMED: _FORGED,
+    Reason.QUOTE_MAGIC: _FORGED,
+    Reason.QUOTE_TYPE: _FORGED,
+    Reason.QUOTE_NONCE: _FORGED,
+    Reason.QUOTE_SELECTION: "the quote is over other PCRs: bcd tpm identify there says which banks its TPM has",
+    Reason.QUOTE_DIGEST: "the PCRs moved while they were read, or are not the TPM's: bcd join there again",
+    Reason.CERTIFICATION_MISSING: _FORGED,
+    Reason.CERTIFICATION_SIGNATURE: _FORGED,
+    Reason.CERTIFICATION_MALFORMED: _FORGED,
+    Reason.CERTIFICATION_MAGIC: _FORGED,
+    Reason.CERTIFICATION_TYPE: _FORGED,
+    Reason.CERTIFICATION_DATA: _FORGED,
+    Reason.CERTIFIED_NAME: _FORGED,
+    Reason.NODE_KEY_MISMATCH: _FORGED,
+    Reason.NODE_KEY_TEMPLATE: "the key in that TPM is not made as bcd makes node keys: look at what runs there",
 }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.challenges import Challenge
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
@@ -199,6 +200,28 @@ class Eks(Protocol):
     def remove(self, ek: str) -> None: ...
 
 
+class Challenges(Protocol):
+    def put(self, challenge: Challenge) -> None:
+        """Adds it, or replaces the one with its id."""
+        ...
+
+    def get(self, challenge_id: str) -> Challenge | None: ...
+
+    def of_request(self, csr_sha256: bytes) -> Sequence[Challenge]:
+        """Oldest first; of one instant, by id."""
+        ...
+
+    def count(self, source: str | None = None) -> int:
+        """How many there are, of all sources or for one."""
+        ...
+
+    def remove(self, challenge_id: str) -> None: ...
+
+    def remove_ended(self, at: datetime) -> int:
+        """Removes those whose time ended at or before `at`; how many."""
+        ...
+
+
 class Records(Protocol):
     """What a transaction sees."""
 
@@ -224,6 +247,8 @@ class Records(Protocol):
     def ek_roots(self) -> EkRoots: ...
     @property
     def eks(self) -> Eks: ...
+    @property
+    def challenges(self) -> Challenges: ...
 
 
 class Store(Protocol):

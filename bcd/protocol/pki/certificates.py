@@ -231,6 +231,12 @@ def _names(san: x509.Extension[x509.SubjectAlternativeName]) -> tuple[names.Spif
     raise MalformedCertificate("the leaf has names besides its SPIFFE ID")
 
 
+def permanent_identifier(ak_name: bytes) -> x509.OtherName:
+    """The name beside a certified join's SPIFFE ID. `ak_name` is the attestation key's TPM name, 34 bytes."""
+    text = f"urn:bc:tpm-ak:{ak_name.hex()}".encode()
+    return x509.OtherName(PERMANENT_IDENTIFIER, bytes((0x30, len(text) + 2, 0x0C, len(text))) + text)
+
+
 def _ak_name(value: bytes) -> bytes:
     """PermanentIdentifier ::= SEQUENCE { UTF8String }: 30 len 0c len text, 82 bytes of text, short lengths."""
     text = value[4:]

@@ -38,7 +38,9 @@ def changed(store: Store, work: Callable[[Records], T]) -> T:
 @clause
 def rows_come_back_as_they_were_put(store: Store) -> None:
     token = rows.token(node_id="n-1", revoked=AT)
-    node = rows.node(last_seen=AT, renew_asked=AT + HOUR, renew_reason="moved", ek=f"sha256:{'e' * 64}")
+    node = rows.node(
+        last_seen=AT, renew_asked=AT + HOUR, renew_reason="moved", ek=f"sha256:{'e' * 64}", ak_name=b"\x00\x0bname"
+    )
     certificate = rows.certificate(first_used=AT, first_used_from="192.0.2.1", reason="operator: stolen")
     answer, restoration = rows.answer(), Restoration(AT)
     approval, refusal = rows.approval(decided=AT, state=ApprovalState.DENIED), rows.refusal()
@@ -46,6 +48,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
     root, open_root = rows.ek_root(1), rows.ek_root(2, site=SiteId("lab"), role=Role.SITE)
     listed = rows.listed_ek(1, node_id=NodeId("n-1"), role=Role.RAMDISK)
     denied = rows.listed_ek(2, site=None, denied=True, note="")
+    challenge, answered = rows.challenge(1), rows.challenge(2, answered=AT, serial="0a" * 16)
 
     def work(r: Records) -> None:
         r.tokens.put(token)
@@ -60,6 +63,8 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         r.ek_roots.put(open_root)
         r.eks.put(listed)
         r.eks.put(denied)
+        r.challenges.put(challenge)
+        r.challenges.put(answered)
 
     changed(store, work)
     assert store.read(lambda r: r.tokens.get(token.id)) == token
@@ -74,6 +79,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         assert store.read(lambda r, kept=kept: r.ek_roots.get(kept.fingerprint)) == kept  # type: ignore[misc]
     for row in (listed, denied):
         assert store.read(lambda r, row=row: r.eks.get(row.ek)) == row  # type: ignore[misc]
+    assert store.read(lambda r: r.challenges.of_request(challenge.csr_sha256)) == [challenge, answered]
 
 
 @clause
@@ -92,14 +98,17 @@ def what_is_not_there_is_none_or_nothing(store: Store) -> None:
             r.restorations.newest(),
             r.ek_roots.get(rows.ek_root().fingerprint),
             r.eks.get(rows.listed_ek().ek),
+            r.challenges.get(rows.challenge().id),
         ]
 
     node_id = rows.node().id
-    assert store.read(look) == [None] * 12
+    assert store.read(look) == [None] * 13
     assert store.read(lambda r: [*r.certificates.open(node_id), *r.certificates.renewals_since(node_id, AT)]) == []
     changed(store, lambda r: r.nodes.remove(node_id))
     changed(store, lambda r: r.ek_roots.remove(rows.ek_root().fingerprint))
     changed(store, lambda r: r.eks.remove(rows.listed_ek().ek))
+    changed(store, lambda r: r.challenges.remove(rows.challenge().id))
+    assert store.read(lambda r: (*r.challenges.of_request(b"c" * 32), r.challenges.count())) == (0,)
     assert store.read(lambda r: [*r.tokens.all(), *r.nodes.all(), *r.approvals.all(), *r.audit.latest(5)]) == []
     assert store.read(lambda r: [*r.ek_roots.all(), *r.eks.all(), *r.nodes.of_ek("sha256:00")]) == []
 
@@ -121,6 +130,8 @@ def putting_again_replaces(store: Store) -> None:
         r.ek_roots.put(rows.ek_root())
         r.eks.put(rows.listed_ek())
         r.eks.put(rows.listed_ek(denied=True))
+        r.challenges.put(rows.challenge())
+        r.challenges.put(rows.challenge(answered=AT))
 
     changed(store, work)
     assert [token.used for token in store.read(lambda r: r.tokens.all())] == [2]
@@ -132,6 +143,7 @@ def putting_again_replaces(store: Store) -> None:
     assert [row.state for row in store.read(lambda r: r.approvals.all())] == [ApprovalState.APPROVED]
     assert store.read(lambda r: r.ek_roots.all()) == [rows.ek_root()]
     assert store.read(lambda r: r.eks.all()) == [rows.listed_ek(denied=True)]
+    assert store.read(lambda r: r.challenges.get(rows.challenge().id)) == rows.challenge(answered=AT)
 
 
 @clause
@@ -435,6 +447,25 @@ def the_oldest_refusals_go(store: Store) -> None:
     assert changed(store, lambda r: r.refusals.trim(AT, 5)) == 0
     left = store.read(lambda r: r.refusals.latest(100))
     assert left == [rows.refusal(number) for number in (10, 9, 8, 7, 6)]
+
+
+@clause
+def challenges_are_counted_found_and_removed_each_by_itself(store: Store) -> None:
+    def work(r: Records) -> None:
+        for number, source in ((1, "192.0.2.1"), (2, "192.0.2.2"), (3, "192.0.2.1")):
+            ends = AT + number * HOUR
+            r.challenges.put(rows.challenge(number, source=source, csr_sha256=source.encode(), not_after=ends))
+        r.challenges.put(rows.challenge(4, source="192.0.2.3", issued=AT - HOUR, csr_sha256=b"192.0.2.1"))
+
+    changed(store, work)
+    assert [store.read(lambda r, s=s: r.challenges.count(s)) for s in (None, "192.0.2.1", "192.0.2.9")] == [4, 2, 0]  # type: ignore[misc]
+    mine = store.read(lambda r: r.challenges.of_request(b"192.0.2.1"))
+    assert [row.id for row in mine] == [rows.challenge(number).id for number in (4, 1, 3)]
+    assert changed(store, lambda r: r.challenges.remove_ended(AT + HOUR)) == 2
+    assert changed(store, lambda r: r.challenges.remove_ended(AT + HOUR)) == 0
+    changed(store, lambda r: r.challenges.remove(rows.challenge(2).id))
+    assert [row.id for row in store.read(lambda r: r.challenges.of_request(b"192.0.2.1"))] == [rows.challenge(3).id]
+    assert store.read(lambda r: r.challenges.count()) == 1
 
 
 @clause

@@ -65,7 +65,9 @@ def test_an_older_store_keeps_what_it_held_and_takes_what_is_new(old: str) -> No
         assert [row.event.kind.value for row in store.read(lambda r: r.audit.latest(5))] == ["store.created"]
         store.change(lambda r: r.ek_roots.put(rows.ek_root())).result()
         store.change(lambda r: r.eks.put(rows.listed_ek())).result()
+        assert node.ak_name is None
         store.change(lambda r: r.nodes.put(rows.node("n-2", ek="sha256:00"))).result()
+        store.change(lambda r: r.challenges.put(rows.challenge())).result()
     finally:
         store.close()
     assert version(old) == VERSION
@@ -89,9 +91,9 @@ def test_create_brings_an_older_one_up_too(old: str) -> None:
 def test_what_cannot_be_done_whole_is_not_done(old: str) -> None:
     with closing(sqlite3.connect(old)) as store:
         # The last of the changes fails.
-        store.execute("CREATE TABLE eks (ek TEXT)")
+        store.execute("CREATE TABLE challenges (id TEXT)")
     before = tables(old)
-    with pytest.raises(StoreUnavailable, match="eks"):
+    with pytest.raises(StoreUnavailable, match="challenges"):
         SqliteStore(old)
     assert tables(old) == before
     assert version(old) == 2

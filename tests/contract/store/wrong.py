@@ -22,6 +22,7 @@ from tests.fakes.controlplane.memory_store import (
     MemoryApprovals,
     MemoryBundles,
     MemoryCertificates,
+    MemoryChallenges,
     MemoryEkRoots,
     MemoryNodes,
     MemoryRefusals,
@@ -259,6 +260,17 @@ class _Kept(MemoryNodes):
         pass
 
 
+class CountsEveryChallenge(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.challenges = _CountedTogether()
+
+
+class _CountedTogether(MemoryChallenges):
+    def count(self, source: str | None = None) -> int:
+        return super().count()
+
+
 class FindsTheLatestRestoration(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
@@ -293,6 +305,7 @@ WRONG: dict[type[MemoryStore], str] = {
     KeepsNodes: "a_node_that_is_removed_leaves_its_certificates",
     TakesTheKeyless: "nodes_without_an_endorsement_key_are_never_one",
     KeepsRoots: "a_root_or_a_row_of_the_allow_list_is_removed_alone",
+    CountsEveryChallenge: "challenges_are_counted_found_and_removed_each_by_itself",
     FindsTheLatestRestoration: "the_newest_restoration_is_the_last_one_told",
     LetsVersionsFall: "a_bundles_version_only_rises",
     GoesOnWhenClosed: "a_closed_store_says_so",

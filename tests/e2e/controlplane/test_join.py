@@ -173,7 +173,7 @@ def test_every_refusal_is_the_same_to_the_node_and_told_to_the_operator(served: 
     expected = {
         "token-used-up": lambda: site.join(Machine(), used),
         "token-unknown": lambda: site.join(Machine(), f"bcjt_{'a' * 10}_{'A' * 43}"),
-        "attestor-unknown": lambda: site.join(Machine(), used, attestor="tpm"),
+        "attestor-unknown": lambda: site.join(Machine(), used, attestor="x509pop"),
         "csr-malformed": lambda: site.join(Machine(), used, csr=b"\x30\x00"),
         "request-malformed": lambda: site.send(b"\xff"),
     }

@@ -22,7 +22,15 @@ from bcd.controlplane.app.renew import RenewCertificate
 from bcd.controlplane.app.use import UseCertificate
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.gateway import Greeting, HelloAnswer, Presented, RenewAnswer, RenewRequest
-from bcd.controlplane.domain.joining import Granted, JoinAnswer, JoinRequest, Refused, Waiting
+from bcd.controlplane.domain.joining import (
+    Challenged,
+    Granted,
+    JoinAnswer,
+    JoinRequest,
+    Refused,
+    TooManyChallenges,
+    Waiting,
+)
 from bcd.controlplane.domain.news import Item
 from bcd.controlplane.domain.settings import RETIRED_GRACE, Settings
 from bcd.domain.model import joining
@@ -217,6 +225,8 @@ class MemoryControlPlane:
                 return joining.Pending(approval_id, retry_after_s)
             case Refused(refusal_id):
                 return joining.JoinDenied(refusal_id)
+            case Challenged() | TooManyChallenges():
+                raise AssertionError("a challenge to a node that joins with a token")
 
     def exchange(self, data: bytes, source: str = "192.0.2.1") -> bytes | Refused:
         """A serialized JoinRequest in, a serialized JoinReply out; a refusal has no reply."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
+from bcd.controlplane.domain.challenges import Challenge
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
@@ -225,6 +226,33 @@ class MemoryEks:
         self.rows.pop(ek, None)
 
 
+class MemoryChallenges:
+    def __init__(self) -> None:
+        self.rows: dict[str, Challenge] = {}
+
+    def put(self, challenge: Challenge) -> None:
+        self.rows[challenge.id] = challenge
+
+    def get(self, challenge_id: str) -> Challenge | None:
+        return self.rows.get(challenge_id)
+
+    def of_request(self, csr_sha256: bytes) -> Sequence[Challenge]:
+        mine = [row for row in self.rows.values() if row.csr_sha256 == csr_sha256]
+        return sorted(mine, key=lambda row: (row.issued, row.id))
+
+    def count(self, source: str | None = None) -> int:
+        return sum(source in {None, row.source} for row in self.rows.values())
+
+    def remove(self, challenge_id: str) -> None:
+        self.rows.pop(challenge_id, None)
+
+    def remove_ended(self, at: datetime) -> int:
+        over = [key for key, row in self.rows.items() if row.not_after <= at]
+        for key in over:
+            del self.rows[key]
+        return len(over)
+
+
 class MemoryRecords:
     def __init__(self) -> None:
         self.tokens = MemoryTokens()
@@ -238,6 +266,7 @@ class MemoryRecords:
         self.restorations = MemoryRestorations()
         self.ek_roots = MemoryEkRoots()
         self.eks = MemoryEks()
+        self.challenges = MemoryChallenges()
 
     def copied(self) -> MemoryRecords:
         """Another set of tables with the same rows, which are values and never change."""

@@ -9,6 +9,7 @@ from typing import Any
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
+from bcd.controlplane.domain.challenges import Challenge
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
@@ -152,3 +153,23 @@ def event(**changes: Any) -> Event:
         "detail": {"token": "aaaaaaaaaa", "uses": 3, "allowReclaim": True, "name": "é\n"},
     }
     return Event(**(given | changes))
+
+
+def challenge(number: int = 1, **changes: Any) -> Challenge:
+    given: dict[str, Any] = {
+        "id": f"{number:032x}",
+        "ek": f"sha256:{number:064x}",
+        "ek_name": b"\x00\x0b" + bytes(32),
+        "ak_name": b"\x00\x0b" + bytes([number]) * 32,
+        "csr_sha256": b"c" * 32,
+        "secret_sha256": b"s" * 32,
+        "credential": b"\x00credential",
+        "encrypted_secret": b"encrypted\xff",
+        "nonce": b"n" * 32,
+        "pcr_bank": 11,
+        "pcr_selection": b"\xff\x00\x00",
+        "source": "192.0.2.1",
+        "issued": AT,
+        "not_after": AT + HOUR,
+    }
+    return Challenge(**(given | changes))

@@ -50,7 +50,26 @@ COMMANDS: list[admin.Command] = [
     admin.DecideApproval("a-1", True),
 ]
 CLAIMS = admin.ClaimsView("u", "p", "b", "c", ("m1", "m2"), (), "hôst", "")
-NODE = admin.NodeView("n-1", "lab", "node", "spiffe://…", 2, "h", "0.1", "t", AT, AT, "current", None, True, AT, None)
+NODE = admin.NodeView(
+    "n-1",
+    "lab",
+    "node",
+    "spiffe://…",
+    2,
+    "h",
+    "0.1",
+    "t",
+    AT,
+    AT,
+    "current",
+    None,
+    True,
+    AT,
+    None,
+    "tpm",
+    "sha256:00",
+    "000b",
+)
 CERTIFICATE = admin.CertificateView("0a", 1, "current", AT, "pin", AT, AT, AT, "192.0.2.1", "")
 RESULTS: dict[type, Any] = {
     admin_eks.EkRootsImported: admin_eks.EkRootsImported(2, 1),

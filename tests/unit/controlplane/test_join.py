@@ -300,7 +300,8 @@ def test_a_wanted_id_is_given_only_by_a_token_for_it(plane: MemoryControlPlane) 
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        ({"attestor": "tpm"}, "attestor-unknown"),
+        ({"attestor": "x509pop"}, "attestor-unknown"),
+        ({"attestor": "tpm"}, "request-malformed"),
         ({"attestor": ""}, "attestor-unknown"),
         ({"attestor": "x" * 65}, "request-malformed"),
         ({"attestor": "join-token\n"}, "request-malformed"),

@@ -1,16 +1,18 @@
 """docs/protocol.md says what the code does: numbers, fields and bounds are compared."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor import Descriptor
 
 from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
-from bcd.controlplane.app import admin_nodes, admin_trust, join, renew, use
-from bcd.controlplane.domain import ek_chain, gateway, quota, settings
+from bcd.controlplane.app import admin_nodes, admin_trust, issue, join_by_tpm, renew, use
+from bcd.controlplane.domain import attestation, challenges, ek_chain, gateway, quota, settings
 from bcd.controlplane.domain.certificates import CertificateState
 from bcd.domain.model import backoff, joining, tokens
+from bcd.domain.model.attestation import MAX_ROUNDS
 from bcd.domain.model.claims import MAX_CLAIM, MAX_CLAIMS_OF_A_KIND
 from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.pb.bc.identity.v1 import attestation_pb2, gateway_pb2, join_pb2, statements_pb2
@@ -25,6 +27,9 @@ from bcd.protocol.pki import (
     statements,
     trust_bundle,
 )
+from bcd.protocol.pki.ecdsa import SIGNATURE_BYTES
+from bcd.protocol.tpm2 import attest
+from bcd.protocol.tpm2.structures import MAX_ATTEST_BYTES, MAX_DIGEST_BYTES
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -41,6 +46,10 @@ def section(title: str, level: int = 2) -> str:
 
 def numbered(text: str) -> list[int]:
     return [int(n) for n in re.findall(r"^(\d+)\. ", text, re.MULTILINE)]
+
+
+def minutes(time: timedelta) -> int:
+    return int(time.total_seconds()) // 60
 
 
 def code(module: object) -> str:
@@ -80,7 +89,16 @@ def test_the_bounds_of_an_endorsement_keys_certificate_are_the_codes() -> None:
     assert ek_chain.EK_PURPOSE in told
     evidence = section("TPM attestation")
     assert f"at most {ek_certificate.MAX_BYTES} bytes" in evidence
-    assert f"at most {ek_certificate.MAX_CHAIN} parts, {ek_certificate.MAX_CHAIN_BYTES} bytes" in evidence
+    assert f"at most {attestation.MAX_CHAIN_PARTS} parts, {ek_certificate.MAX_CHAIN_BYTES} bytes" in evidence
+
+
+def test_the_checks_of_a_tpm_have_the_numbers_of_the_code() -> None:
+    lines = [line.strip() for module in (attestation, join_by_tpm) for line in code(module).splitlines()]
+    comments = [line for line in lines if line.startswith(("# ", '"""1. There'))]
+    named = {int(n) for line in comments for n in re.findall(r'(?:# |; |""")(\d)\. ', line)}
+    numbers = [*sorted(named), *(int(check) for check, _ in attestation.ANSWER)]
+    assert numbered(section("Checking a machine's TPM", 3)) == numbers == list(range(1, 25))
+    assert {*attest.Check} == {*range(3, 25)} - {5}
 
 
 def test_the_states_of_a_certificate_are_on_the_page_and_no_other() -> None:
@@ -158,6 +176,21 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
     ("title", "words"),
     [
         ("Names and encodings", "64 in all"),
+        ("TPM attestation", f"| 1 to {attestation.MAX_EKS} | each"),
+        ("TPM attestation", f"TPMT_PUBLIC, at most {attestation.MAX_AREA_BYTES} bytes"),
+        (
+            "TPM attestation",
+            f"at most {attestation.MAX_PCRS}, at most {MAX_DIGEST_BYTES} bytes each",
+        ),
+        ("TPM attestation", f"at most {MAX_ATTEST_BYTES} and exactly {SIGNATURE_BYTES} bytes"),
+        (
+            "TPM attestation",
+            f"however the node's clock stands. {minutes(challenges.LIFETIME)} min",
+        ),
+        ("TPM attestation", f"answer for {minutes(challenges.REPEATS_FOR)} min"),
+        ("TPM attestation", f"at most {challenges.MAX_ROWS_PER_REQUEST} for one CSR"),
+        ("TPM attestation", f"({challenges.MAX_ROWS_PER_SOURCE} for one address)"),
+        ("TPM attestation", f"follows at most {MAX_ROUNDS} challenges"),
         ("The leaf", f"1 to {certificates.MAX_CHAIN}"),
         ("The leaf", certificates.PERMANENT_IDENTIFIER.dotted_string),
         ("The leaf", f"OU={certificates.ROLE_PREFIX}<role>"),
@@ -187,7 +220,7 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
         ("States of a certificate", f"text `{use.CLONE_SUSPECTED}`"),
         ("States of a certificate", f"version rises by {admin_trust.MISSED_VERSIONS}"),
         ("Session", f"`{admin_nodes.DELETED}`"),
-        ("Session", f"`{join.JOINED_AGAIN}`"),
+        ("Session", f"`{issue.JOINED_AGAIN}`"),
         (
             "What is final and what is retried",
             f"c = min({backoff.RENEW_CEILING_S:.0f}, {backoff.RENEW_FIRST_S:.0f}·2ⁿ⁻¹) s",

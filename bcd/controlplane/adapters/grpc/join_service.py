@@ -10,7 +10,7 @@ import grpc
 from bcd.controlplane.adapters.grpc import status
 from bcd.controlplane.adapters.grpc.messages import MalformedMessage, decode_request, encode_reply
 from bcd.controlplane.adapters.grpc.peers import Context, source
-from bcd.controlplane.domain.joining import JoinAnswer, Refused
+from bcd.controlplane.domain.joining import JoinAnswer, Refused, TooManyChallenges
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.joins import Joins
 from bcd.controlplane.ports.log import Log
@@ -19,6 +19,8 @@ SERVICE = "bc.identity.v1.JoinService"
 # Joins decided at once, a thread each; the store's writer takes them in groups. Beyond it nodes are asked to wait.
 MAX_JOINS = 32
 PUSHBACK_MS = 2000
+# Some of those under way will be answered, or out of time, when a tenth of what a challenge lives is over.
+CHALLENGES_PUSHBACK_MS = (30_000, 90_000)
 
 Outcome = bytes | status.Status
 
@@ -51,6 +53,8 @@ class JoinService:
             self._under_way -= 1
         if isinstance(answer, Refused):
             return status.join_refused(answer.id)
+        if isinstance(answer, TooManyChallenges):
+            return status.busy(status.spread(*CHALLENGES_PUSHBACK_MS))
         return encode_reply(answer, self._clock.now())
 
     def _decide(self, data: bytes, peer: str) -> JoinAnswer:

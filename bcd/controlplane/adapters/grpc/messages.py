@@ -5,9 +5,10 @@ from datetime import datetime
 
 from google.protobuf.message import DecodeError
 
-from bcd.controlplane.domain.joining import Granted, JoinRequest, Waiting
+from bcd.controlplane.domain.joining import Challenged, Granted, JoinRequest, Waiting
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.pending import SealedToken
+from bcd.protocol import attestation
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2
 
@@ -41,6 +42,8 @@ def decode_request(data: bytes) -> JoinRequest:
         ),
         daemon_version=message.daemon_version,
         pending_id=message.pending_id,
+        evidence=attestation.evidence(message.tpm_evidence) if message.HasField("tpm_evidence") else None,
+        answer=attestation.answer(message.challenge_answer) if message.HasField("challenge_answer") else None,
     )
 
 
@@ -56,10 +59,14 @@ def encode_request(request: JoinRequest) -> bytes:
     )
     if request.sealed is not None:
         message.sealed_token.CopyFrom(pb.SealedToken(kid=request.sealed.kid, sealed=request.sealed.sealed))
+    if request.evidence is not None:
+        message.tpm_evidence.CopyFrom(attestation.evidence_message(request.evidence))
+    if request.answer is not None:
+        message.challenge_answer.CopyFrom(attestation.answer_message(request.answer))
     return message.SerializeToString(deterministic=True)
 
 
-def encode_reply(answer: Granted | Waiting, now: datetime) -> bytes:
+def encode_reply(answer: Granted | Waiting | Challenged, now: datetime) -> bytes:
     reply = pb.JoinReply()
     reply.server_time.FromDatetime(now)
     match answer:
@@ -67,4 +74,6 @@ def encode_reply(answer: Granted | Waiting, now: datetime) -> bytes:
             reply.issued.CopyFrom(statements_pb2.SignedStatement.FromString(signed))
         case Waiting(approval_id, retry_after_s):
             reply.pending.CopyFrom(pb.JoinPending(id=approval_id, retry_after_s=retry_after_s))
+        case Challenged(challenge):
+            reply.challenge.CopyFrom(attestation.challenge_message(challenge))
     return reply.SerializeToString(deterministic=True)

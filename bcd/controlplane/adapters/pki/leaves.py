@@ -13,7 +13,7 @@ from bcd.controlplane.adapters.pki.authorities import Authority, serial
 from bcd.controlplane.domain.certificates import LeafToIssue
 from bcd.controlplane.ports.signing import CannotIssue
 from bcd.protocol.pki import ecdsa
-from bcd.protocol.pki.certificates import ROLE_PREFIX
+from bcd.protocol.pki.certificates import ROLE_PREFIX, permanent_identifier
 
 SERVING_LIFETIME = timedelta(days=90)
 SERVING_RENEW_BEFORE = timedelta(days=30)
@@ -57,12 +57,17 @@ class IssuingCa:
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]),
                 critical=False,
             )
-            .add_extension(
-                x509.SubjectAlternativeName([x509.UniformResourceIdentifier(str(leaf.spiffe_id))]), critical=False
-            )
+            .add_extension(x509.SubjectAlternativeName(_names(leaf)), critical=False)
             .sign(self.authority.key, hashes.SHA256())
         )
         return certificate.public_bytes(serialization.Encoding.DER), self.authority.der
+
+
+def _names(leaf: LeafToIssue) -> list[x509.GeneralName]:
+    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(str(leaf.spiffe_id))]
+    if leaf.ak_name is not None:
+        names.append(permanent_identifier(leaf.ak_name))
+    return names
 
 
 def serving_leaf(

@@ -9,6 +9,7 @@ from bcd.controlplane.adapters.sqlite.table import Table, from_micros, to_cell
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Kind, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.challenges import Challenge
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
@@ -27,6 +28,7 @@ _BUNDLES = Table("bundles", SignedBundle, ("version",))
 _RESTORATIONS = Table("restorations", Restoration, ())
 _EK_ROOTS = Table("ek_roots", EkRoot, ("fingerprint",))
 _EKS = Table("eks", ListedEk, ("ek",))
+_CHALLENGES = Table("challenges", Challenge, ("id",))
 
 
 class _Part:
@@ -210,6 +212,28 @@ class SqliteEks(_Part):
         self._c.execute("DELETE FROM eks WHERE ek = ?", (ek,))
 
 
+class SqliteChallenges(_Part):
+    def put(self, challenge: Challenge) -> None:
+        _CHALLENGES.put(self._c, challenge)
+
+    def get(self, challenge_id: str) -> Challenge | None:
+        return _CHALLENGES.one(self._c, "WHERE id = ?", challenge_id)
+
+    def of_request(self, csr_sha256: bytes) -> Sequence[Challenge]:
+        return _CHALLENGES.many(self._c, "WHERE csr_sha256 = ? ORDER BY issued, id", csr_sha256)
+
+    def count(self, source: str | None = None) -> int:
+        if source is None:
+            return int(self._c.execute("SELECT count(*) FROM challenges").fetchone()[0])
+        return int(self._c.execute("SELECT count(*) FROM challenges WHERE source = ?", (source,)).fetchone()[0])
+
+    def remove(self, challenge_id: str) -> None:
+        self._c.execute("DELETE FROM challenges WHERE id = ?", (challenge_id,))
+
+    def remove_ended(self, at: datetime) -> int:
+        return self._c.execute("DELETE FROM challenges WHERE not_after <= ?", (to_cell(at),)).rowcount
+
+
 class SqliteRecords:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.tokens = SqliteTokens(connection)
@@ -223,3 +247,4 @@ class SqliteRecords:
         self.restorations = SqliteRestorations(connection)
         self.ek_roots = SqliteEkRoots(connection)
         self.eks = SqliteEks(connection)
+        self.challenges = SqliteChallenges(connection)

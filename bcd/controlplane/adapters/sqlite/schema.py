@@ -15,7 +15,7 @@ CREATE TABLE nodes (
     id TEXT PRIMARY KEY, site TEXT NOT NULL, role TEXT NOT NULL, generation INTEGER NOT NULL, machine TEXT NOT NULL,
     claims TEXT NOT NULL, daemon_version TEXT NOT NULL, token_id TEXT NOT NULL, created INTEGER NOT NULL,
     joined INTEGER NOT NULL, last_seen INTEGER, renew_asked INTEGER, renew_reason TEXT NOT NULL,
-    ek TEXT NOT NULL DEFAULT ''
+    ek TEXT NOT NULL DEFAULT '', ak_name BLOB
 ) STRICT;
 CREATE INDEX nodes_machine ON nodes (machine) WHERE machine <> '';
 CREATE INDEX nodes_ek ON nodes (ek) WHERE ek <> '';
@@ -62,12 +62,23 @@ CREATE TABLE eks (
     ek TEXT PRIMARY KEY, site TEXT, role TEXT NOT NULL, node_id TEXT, denied INTEGER NOT NULL, note TEXT NOT NULL,
     listed INTEGER NOT NULL, CHECK (denied OR site IS NOT NULL)
 ) STRICT;
+CREATE TABLE challenges (
+    id TEXT PRIMARY KEY, ek TEXT NOT NULL, ek_name BLOB NOT NULL, ak_name BLOB NOT NULL,
+    csr_sha256 BLOB NOT NULL, secret_sha256 BLOB NOT NULL, credential BLOB NOT NULL,
+    encrypted_secret BLOB NOT NULL, nonce BLOB NOT NULL,
+    pcr_bank INTEGER NOT NULL, pcr_selection BLOB NOT NULL, source TEXT NOT NULL, issued INTEGER NOT NULL,
+    not_after INTEGER NOT NULL, answered INTEGER, serial TEXT NOT NULL
+) STRICT;
+CREATE INDEX challenges_request ON challenges (csr_sha256);
+CREATE INDEX challenges_source ON challenges (source);
+CREATE INDEX challenges_end ON challenges (not_after);
 """
 
 # From each version to the next, a statement an entry: a script would commit before it begins.
 CHANGES: dict[int, tuple[str, ...]] = {
     2: (
         "ALTER TABLE nodes ADD COLUMN ek TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE nodes ADD COLUMN ak_name BLOB",
         "CREATE INDEX nodes_ek ON nodes (ek) WHERE ek <> ''",
         """CREATE TABLE ek_roots (
             fingerprint TEXT PRIMARY KEY, der BLOB NOT NULL, added INTEGER NOT NULL, site TEXT, role TEXT,
@@ -77,6 +88,16 @@ CHANGES: dict[int, tuple[str, ...]] = {
             ek TEXT PRIMARY KEY, site TEXT, role TEXT NOT NULL, node_id TEXT, denied INTEGER NOT NULL,
             note TEXT NOT NULL, listed INTEGER NOT NULL, CHECK (denied OR site IS NOT NULL)
         ) STRICT""",
+        """CREATE TABLE challenges (
+            id TEXT PRIMARY KEY, ek TEXT NOT NULL, ek_name BLOB NOT NULL, ak_name BLOB NOT NULL,
+            csr_sha256 BLOB NOT NULL, secret_sha256 BLOB NOT NULL, credential BLOB NOT NULL,
+            encrypted_secret BLOB NOT NULL, nonce BLOB NOT NULL,
+            pcr_bank INTEGER NOT NULL, pcr_selection BLOB NOT NULL, source TEXT NOT NULL, issued INTEGER NOT NULL,
+            not_after INTEGER NOT NULL, answered INTEGER, serial TEXT NOT NULL
+        ) STRICT""",
+        "CREATE INDEX challenges_request ON challenges (csr_sha256)",
+        "CREATE INDEX challenges_source ON challenges (source)",
+        "CREATE INDEX challenges_end ON challenges (not_after)",
     ),
 }
 OLDEST = min(CHANGES)
