@@ -1,4 +1,4 @@
-"""`bcd-fakehw`: bcd on the machine a file describes, without root."""
+"""`bcd-fakehw`: bcd on the machine a file describes, without root; and what only made-up hardware can do."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,6 +9,10 @@ from bcd.cli.build import Build
 if TYPE_CHECKING:
     from bcd.wiring.container import Node
 
+_OWN = """  tpm manufacture | power-cycle | clear | endorsement-seed | lockout | password | hierarchy | profile
+           make a software TPM in a file (BCD_FAKEHW_TPM=sim:FILE), and what befalls it; each has a --help
+"""
+
 
 def _container() -> "type[Node]":
     from bcd.wiring.fakehw import FakehwNode
@@ -16,5 +20,18 @@ def _container() -> "type[Node]":
     return FakehwNode
 
 
+def _own(argv: Sequence[str]) -> int | None:
+    match [*argv]:
+        case ["tpm", name, *rest]:
+            from bcd.cli import fakehw_tpm
+
+            command = fakehw_tpm.COMMANDS.get(name)
+            return None if command is None else fakehw_tpm.run(command, rest)
+    return None
+
+
+BCD_FAKEHW = Build("bcd-fakehw", needs_root=False, container=_container, own=_own, own_help=_OWN)
+
+
 def main(argv: Sequence[str]) -> int:
-    return bcd_main.run(Build("bcd-fakehw", needs_root=False, container=_container), argv)
+    return bcd_main.run(BCD_FAKEHW, argv)

@@ -22,7 +22,7 @@ Node identity that survives: a P-256 key and a certificate of at most 24 hours.
   doctor   what is wrong, and the way back
   tpm identify
            what this machine's TPM is and holds, and whether node keys can live in it
-
+{own}
 {program} COMMAND --help says more; {program} --version says which.
 Not in this version: helper, ramdisk; keys in a TPM; --server."""
 
@@ -54,7 +54,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
 def _command(build: Build, argv: Sequence[str]) -> int:
     match [*argv]:
         case [] | ["--help"] | ["-h"] | ["help"]:
-            print(_HELP.format(program=build.program))
+            print(_HELP.format(program=build.program, own=build.own_help))
             return Exit.OK if argv else Exit.USAGE
         case ["--version"] | ["version"]:
             print(f"{build.program} {bcd.__version__}")
@@ -79,4 +79,7 @@ def _command(build: Build, argv: Sequence[str]) -> int:
             from bcd.cli import tpm_identify
 
             return tpm_identify.run(build, rest)
+    ended = build.own(argv)
+    if ended is not None:
+        return ended
     raise Usage(Message.NO_COMMAND, program=build.program)

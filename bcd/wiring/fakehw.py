@@ -1,8 +1,9 @@
 """bcd-fakehw's own container: the machine is a file that `BCD_FAKEHW_MACHINE` names, its TPM what
-`BCD_FAKEHW_TPM` says: `none`, or `socket:PATH` of a software TPM (decision 22)."""
+`BCD_FAKEHW_TPM` says: `none`, `sim:FILE` or `socket:PATH` of a software TPM (decision 22)."""
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from dependency_injector import containers, providers
 
@@ -11,6 +12,10 @@ from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.ports.hardware import Hardware
 from bcd.ports.tpm import Tpm
 from bcd.wiring.container import Node
+
+if TYPE_CHECKING:
+    from bcd.adapters.tpmsim.factory import Made
+    from bcd.adapters.tpmsim.workbench import Workbench
 
 _TPM = "BCD_FAKEHW_TPM"
 
@@ -41,8 +46,27 @@ def _tpm() -> Tpm:
         return LinkedTpm(lambda: Client(_NoTpm(), "bcd-fakehw's TPM"))
     if kind == "socket" and path:
         return LinkedTpm(lambda: Client(SocketLink(path), path))
-    why = "not in this version" if kind == "sim" else "want none or socket:PATH"
+    if kind == "sim" and path:
+        from bcd.adapters.tpm.link import Late
+        from bcd.adapters.tpmsim.link import SimLink
+
+        return LinkedTpm(lambda: Client(SimLink(path, Late), path))
+    why = "want none, sim:FILE or socket:PATH"
     raise FixConfiguration(Message.CONFIG_KEY, path="environment", key=_TPM, why=why)
+
+
+def manufacture(state: str, directory: str, banks: tuple[int, ...]) -> "Made":
+    """A new software TPM at `state`, certified by the manufacturer in `directory` (adapters.tpmsim.factory)."""
+    from bcd.adapters.tpmsim import factory
+
+    return factory.manufacture(state, directory, banks)
+
+
+def workbench(state: str) -> "Workbench":
+    """What can happen to the software TPM at `state`."""
+    from bcd.adapters.tpmsim.workbench import Workbench
+
+    return Workbench(state)
 
 
 @containers.copy(Node)

@@ -128,6 +128,7 @@ class Message(Enum):
     )
     TPM_FULL = "the TPM {device} has no free object slots (others hold them): end what uses it, or restart the machine"
     TPM_FAILED = "the TPM {device}: {command} failed: {why}: run it again; when it stays so, restart the machine"
+    FAKEHW_TPM = "bcd-fakehw tpm {command}: {what} (see bcd-fakehw tpm {command} --help)"
     # Anything else
     INTERNAL = "{program}: internal error ({what}): please report it; nothing was deleted"
 

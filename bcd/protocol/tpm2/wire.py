@@ -34,6 +34,11 @@ class Reader:
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._at)
 
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._at
+
     def end(self) -> None:
         if self._at != len(self._data):
             raise Malformed(f"{len(self._data) - self._at} bytes left over")

@@ -471,6 +471,7 @@ PROVOKED = {
     Message.TPM_LOCKOUT: Provoked(75, tpm.locked_out),
     Message.TPM_FULL: Provoked(75, tpm.full),
     Message.TPM_FAILED: Provoked(75, tpm.failed),
+    Message.FAKEHW_TPM: Provoked(78, tpm.no_software_tpm),
 }
 
 

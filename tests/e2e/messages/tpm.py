@@ -101,3 +101,7 @@ def full(plane: Plane) -> Ran:
 
 def failed(plane: Plane) -> Ran:
     return answered(plane, FAILURE)
+
+
+def no_software_tpm(plane: Plane) -> Ran:
+    return commands.run("bcd-fakehw", "tpm", "clear", "--state", str(plane.config))

@@ -105,9 +105,9 @@ def test_bcd_fakehw_has_no_tpm_unless_it_is_told_of_one(tpm: str | None, config:
 @pytest.mark.parametrize(
     ("word", "why"),
     [
-        ("sim:state", "not in this version"),
-        ("socket:", "want none or socket:PATH"),
-        ("tpm0", "want none or socket:PATH"),
+        ("sim:", "want none, sim:FILE or socket:PATH"),
+        ("socket:", "want none, sim:FILE or socket:PATH"),
+        ("tpm0", "want none, sim:FILE or socket:PATH"),
     ],
 )
 def test_another_word_for_a_tpm_is_refused(word: str, why: str, config: Path) -> None:

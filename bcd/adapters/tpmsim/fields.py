@@ -1,0 +1,94 @@
+"""What each field of a command's structures may be, and the code for what it may not: as libtpms answers.
+
+The algorithms are those of the profile and those that libtpms knows beside them, as far as the structures have them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bcd.adapters.tpmsim.answers import Unfit
+from bcd.protocol.tpm2.codes import Rc
+from bcd.protocol.tpm2.commands import (
+    CertifyIn,
+    NvReadIn,
+    QuoteIn,
+    SignIn,
+    StartAuthSessionIn,
+)
+from bcd.protocol.tpm2.structures import (
+    Algorithm,
+    Curve,
+    EccParameters,
+    HashCheck,
+    PcrSelection,
+    Public,
+    RsaParameters,
+    Tag,
+)
+
+Kept = dict[str, Any]
+Check = Callable[[int], None] | Kept | None
+
+MAX_NV_BUFFER_BYTES = 1024
+PCR_SELECT_BYTES = 3
+# TPMA_OBJECT: bits no attribute has (Part 2, 8.3.2).
+_RESERVED_ATTRIBUTES = 0xFFF0F309
+
+
+def one_of(rc: Rc, *allowed: int) -> Callable[[int], None]:
+    def check(value: int) -> None:
+        if value not in allowed:
+            raise Unfit(rc)
+
+    return check
+
+
+def at_most(rc: Rc, bound: int) -> Callable[[int], None]:
+    def check(value: int) -> None:
+        if value > bound:
+            raise Unfit(rc)
+
+    return check
+
+
+def _attributes(value: int) -> None:
+    if value & _RESERVED_ATTRIBUTES:
+        raise Unfit(Rc.RESERVED_BITS)
+
+
+HASHES = (Algorithm.SHA1, Algorithm.SHA256, Algorithm.SHA384, Algorithm.SHA512)
+_HASH = one_of(Rc.HASH, *HASHES)
+_HASH_OR_NULL = one_of(Rc.HASH, *HASHES, Algorithm.NULL)
+_ECDAA = 0x001A
+_ECC_SIGN = (Algorithm.ECDSA, _ECDAA, Algorithm.SM2, Algorithm.ECSCHNORR)
+_RSA_SIGN = (Algorithm.RSASSA, Algorithm.RSAPSS)
+_CIPHER = {"key_bits": one_of(Rc.VALUE, 128, 192, 256), "mode": one_of(Rc.MODE, Algorithm.CFB, Algorithm.NULL)}
+_SYMMETRIC = {"algorithm": one_of(Rc.SYMMETRIC, Algorithm.AES, Algorithm.NULL), "cipher": _CIPHER}
+_KDFS = (0x0007, 0x0020, 0x0022, Algorithm.NULL)
+_SIGN_SCHEME = {"algorithm": one_of(Rc.SCHEME, *_ECC_SIGN, *_RSA_SIGN, Algorithm.NULL), "hash": _HASH}
+_RSA_SCHEME = (*_RSA_SIGN, Algorithm.RSAES, Algorithm.OAEP, Algorithm.NULL)
+
+FIELDS: dict[tuple[type[Any], str], Check] = {
+    (Public, "type"): one_of(Rc.TYPE, Algorithm.RSA, Algorithm.ECC),
+    (Public, "name_algorithm"): _HASH_OR_NULL,
+    (Public, "attributes"): _attributes,
+    (RsaParameters, "symmetric"): _SYMMETRIC,
+    (RsaParameters, "scheme"): {"algorithm": one_of(Rc.VALUE, *_RSA_SCHEME), "hash": _HASH},
+    (RsaParameters, "key_bits"): one_of(Rc.VALUE, 1024, 2048, 3072),
+    (EccParameters, "symmetric"): _SYMMETRIC,
+    (EccParameters, "scheme"): {
+        "algorithm": one_of(Rc.SCHEME, *_ECC_SIGN, 0x0019, 0x001D, Algorithm.NULL),
+        "hash": _HASH,
+    },
+    (EccParameters, "curve"): one_of(Rc.CURVE, Curve.P256),
+    (EccParameters, "kdf"): {"algorithm": one_of(Rc.KDF, *_KDFS), "hash": _HASH},
+    (PcrSelection, "bank"): _HASH,
+    (PcrSelection, "selected"): one_of(Rc.VALUE, PCR_SELECT_BYTES),
+    (HashCheck, "tag"): one_of(Rc.TAG, Tag.HASHCHECK),
+    (NvReadIn, "size_bytes"): at_most(Rc.VALUE, MAX_NV_BUFFER_BYTES),
+    (StartAuthSessionIn, "type"): one_of(Rc.VALUE, 0x00, 0x01, 0x03),
+    (StartAuthSessionIn, "symmetric"): _SYMMETRIC,
+    (StartAuthSessionIn, "hash"): _HASH,
+    (QuoteIn, "scheme"): _SIGN_SCHEME,
+    (CertifyIn, "scheme"): _SIGN_SCHEME,
+    (SignIn, "scheme"): _SIGN_SCHEME,
+}
