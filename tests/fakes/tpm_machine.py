@@ -1,6 +1,6 @@
 """A machine that joins by its TPM: what the TPM behind a client shows, with no judgement of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -61,10 +61,12 @@ def _sequence(*parts: bytes) -> bytes:
 
 @dataclass
 class TpmMachine:
-    """`unique` names the node key. Keys are flushed before each step: three slots are all a TPM has."""
+    """`unique` names the node key. Keys are flushed before each step: three slots are all a TPM has. `known`: public
+    areas, as an RSA key takes a TPM a second."""
 
     client: Client
     unique: bytes = bytes(range(32))
+    known: dict[Key, Public] = field(default_factory=dict)
 
     @property
     def node_key(self) -> Key:
@@ -72,11 +74,13 @@ class TpmMachine:
 
     def again(self) -> "TpmMachine":
         """The same machine with another node key."""
-        return TpmMachine(self.client, sha256(self.unique).digest())
+        return TpmMachine(self.client, sha256(self.unique).digest(), self.known)
 
     def public(self, key: Key) -> Public:
-        self._free()
-        return self.client.load(key).public
+        if key not in self.known:
+            self._free()
+            self.known[key] = self.client.load(key).public
+        return self.known[key]
 
     def evidence(self, certificates: dict[Key, bytes] | None = None, *, node_key: bool = True) -> TpmEvidence:
         given = certificates or {}

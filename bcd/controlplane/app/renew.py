@@ -7,6 +7,7 @@ from hashlib import sha256
 from bcd.controlplane.app.bundle import newest_bundle
 from bcd.controlplane.app.note import Note
 from bcd.controlplane.app.use import Call, InUse, UseCertificate
+from bcd.controlplane.domain.attestation import renewal_trouble
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import (
     Certificate,
@@ -26,6 +27,7 @@ from bcd.controlplane.domain.gateway import (
     RenewRequest,
 )
 from bcd.controlplane.domain.ids import SERIAL_BYTES
+from bcd.controlplane.domain.nodes import IN_TPM, UNATTESTED
 from bcd.controlplane.domain.quota import wait_for_quota
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.ports.log import Log
@@ -41,11 +43,13 @@ WOULD_END_SOONER = (
 
 @dataclass(frozen=True)
 class Question:
-    """A renewal whose form is in order. `client_time` is the node's word, recorded and believed in nothing."""
+    """A renewal whose form is in order. `client_time` is the node's word, recorded and believed in nothing.
+    `unproved`: why nothing proves that the key is in the TPM the leaf names; empty when something does, or none is."""
 
     spki: bytes
     csr_sha256: bytes
     client_time: datetime
+    unproved: str = ""
 
     @property
     def spki_sha256(self) -> bytes:
@@ -68,7 +72,12 @@ def form(presented: Presented, request: RenewRequest) -> Question | Malformed:
         client_time = renew_pop.open_renew_pop(request.renew_pop, request.csr, leaf)
     except renew_pop.BadProof as error:
         return Malformed(str(error))
-    return Question(spki, sha256(request.csr).digest(), client_time)
+    csr_sha256 = sha256(request.csr).digest()
+    unproved = (
+        # Here and not in the transaction, where every other node waits meanwhile.
+        renewal_trouble(leaf.ak_name, request.key_attestation, spki, csr_sha256) if leaf.ak_name is not None else ""
+    )
+    return Question(spki, csr_sha256, client_time, unproved)
 
 
 @dataclass(frozen=True)
@@ -101,9 +110,9 @@ class RenewCertificate:
         # 6. No key is certified twice.
         if records.certificates.of_key(question.spki_sha256):
             return Declined("the key was certified before: renew with a new one")
-        # 7. A certificate that names an attestation key is renewed with its proof alone, which this version has not.
-        if presented.leaf.ak_name is not None:
-            return Declined("the certificate names an attestation key, whose proof this gateway cannot check")
+        # 7. Where the leaf names an attestation key, that certified the next key too: nothing less renews it.
+        if question.unproved:
+            return Declined(question.unproved)
         # 8. The quota.
         wait = wait_for_quota(records, node.id, self.settings.leaf_lifetime, now)
         if wait is not None:
@@ -128,6 +137,7 @@ class RenewCertificate:
                 serial=int.from_bytes(serial),
                 not_before=not_before,
                 not_after=not_after,
+                ak_name=leaf.ak_name,
             )
         )
         signed = self.statements.renew_response(question.csr_sha256, chain, newest_bundle(records).signed, now)
@@ -164,6 +174,7 @@ class RenewCertificate:
             "node": used.node.id,
             "serial": serial.hex(),
             "parent": held.serial,
+            "nodeKey": UNATTESTED if leaf.ak_name is None else IN_TPM,
             "clientTime": f"{question.client_time:%Y-%m-%dT%H:%M:%SZ}",
         }
         source = call.presented.source

@@ -134,6 +134,7 @@ class UseCertificate:
             created=now,
             joined=now,
         )
+        node = replace(node, ak_name=leaf.ak_name)
         certificate = Certificate(
             serial=presented.serial,
             node_id=node.id,

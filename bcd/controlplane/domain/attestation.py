@@ -142,6 +142,33 @@ def require(rows: Sequence[Row[F]], facts: F) -> None:
         raise No(Reason[error.check.name], error.detail) from None
 
 
+def renewal_trouble(
+    leaf_ak_name: bytes,
+    value: KeyAttestation | None,
+    spki: bytes,
+    csr_sha256: bytes,
+    rows: Sequence[Row[Certified]] = attest.CERTIFICATION,
+) -> str:
+    """Why `value` does not prove that the key in `spki` is in the TPM of the attestation key that a leaf names; empty
+    when it does. There is no way down: such a leaf is renewed for such a key, or not at all."""
+    if value is None:
+        return "the certificate names an attestation key, and there is no key_attestation by it"
+    if not key_attestation_within_bounds(value):
+        return "the key_attestation is larger than one can be"
+    try:
+        ak, key = decode(Public, value.ak_public), decode(Public, value.key_public)
+        named = names.name(ak)
+    except Malformed as error:
+        return f"an area of the key_attestation: {error}"
+    if named != leaf_ak_name:
+        return f"the certificate names the attestation key {leaf_ak_name.hex()}, this one is {named.hex()}"
+    try:
+        attest.require(rows, Certified(ak, value.certification, key, spki, csr_sha256))
+    except DoesNotHold as error:
+        return f"{Reason[error.check.name]}: {error.detail}"
+    return ""
+
+
 def within_bounds(answer: ChallengeAnswer) -> bool:
     """Of the answer's parts, before they are looked at. What has one length only fails at its own check."""
     attested = [answer.quote] + ([answer.certification] if answer.certification is not None else [])

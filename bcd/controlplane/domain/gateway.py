@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bcd.controlplane.domain.settings import SignedBundle
+from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.claims import MAX_CLAIM
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.names import NodeId
@@ -53,6 +54,7 @@ class RenewRequest:
     csr: bytes
     chain: tuple[bytes, ...]
     renew_pop: bytes
+    key_attestation: KeyAttestation | None = None
 
 
 @dataclass(frozen=True)

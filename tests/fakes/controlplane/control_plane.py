@@ -34,6 +34,7 @@ from bcd.controlplane.domain.joining import (
 from bcd.controlplane.domain.news import Item
 from bcd.controlplane.domain.settings import RETIRED_GRACE, Settings
 from bcd.domain.model import joining
+from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.names import NodeId, trust_domain
 from bcd.domain.model.pins import Pin
 from bcd.ports.join_transport import JoinQuestion
@@ -240,10 +241,16 @@ class MemoryControlPlane:
         return self.gateway.hello(present(leaf, source), greeting).result()
 
     def renew(
-        self, leaf: bytes, csr: bytes, pop: bytes, source: str = "192.0.2.1", chain: tuple[bytes, ...] | None = None
+        self,
+        leaf: bytes,
+        csr: bytes,
+        pop: bytes,
+        source: str = "192.0.2.1",
+        chain: tuple[bytes, ...] | None = None,
+        key_attestation: KeyAttestation | None = None,
     ) -> RenewAnswer:
         """`pop` is a serialized statement of purpose renew-pop; `chain` what the request says if not the right one."""
-        asked = RenewRequest(csr, (leaf, self.issuing.der) if chain is None else chain, pop)
+        asked = RenewRequest(csr, (leaf, self.issuing.der) if chain is None else chain, pop, key_attestation)
         return self.gateway.renew(present(leaf, source), asked).result()
 
     def revoke(self, node: str, reason: str = "stolen") -> None:

@@ -342,7 +342,8 @@ def test_an_audit_row_names_both_certificates_and_no_secret(plane: MemoryControl
     newer = member.renewed()
     _, detail = plane.audit()[-1]
     assert (detail["node"], detail["serial"], detail["parent"]) == (member.node, newer.serial, member.serial)
-    assert set(detail) == {"node", "serial", "parent", "clientTime"}
+    assert set(detail) == {"node", "serial", "parent", "nodeKey", "clientTime"}
+    assert detail["nodeKey"] == "unattested"
 
 
 def test_the_presented_leaf_is_what_tls_said(member: Member) -> None:

@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError
 from bcd.controlplane.adapters.grpc.messages import MalformedMessage
 from bcd.controlplane.domain.gateway import Greeting, Renewed, RenewRequest, Welcomed
 from bcd.controlplane.domain.settings import SignedBundle
+from bcd.protocol import attestation
 from bcd.protocol.pb.bc.identity.v1 import gateway_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2
 
@@ -28,7 +29,13 @@ def decode_renew(data: bytes) -> RenewRequest:
         message = pb.RenewRequest.FromString(data)
     except DecodeError:
         raise MalformedMessage("not a RenewRequest") from None
-    return RenewRequest(message.csr, tuple(message.chain), message.renew_pop.SerializeToString(deterministic=True))
+    given = message.HasField("key_attestation")
+    return RenewRequest(
+        csr=message.csr,
+        chain=tuple(message.chain),
+        renew_pop=message.renew_pop.SerializeToString(deterministic=True),
+        key_attestation=attestation.key_attestation(message.key_attestation) if given else None,
+    )
 
 
 def encode_renewed(answer: Renewed) -> bytes:

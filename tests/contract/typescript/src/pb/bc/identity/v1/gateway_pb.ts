@@ -53,7 +53,7 @@ export type RenewRequest = Message<"bc.identity.v1.RenewRequest"> & {
   renewPop?: SignedStatement | undefined;
 
   /**
-   * For a certificate that names an attestation key, and for no other.
+   * For a certificate that names an attestation key; passed over with another.
    *
    * @generated from field: bc.identity.v1.KeyAttestation key_attestation = 5;
    */
