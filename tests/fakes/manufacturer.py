@@ -91,8 +91,8 @@ def tpm_names(critical: bool = True, more: bytes = b"") -> Extension:
     return extension("2.5.29.17", tlv(0x30, tlv(0xA4, tlv(0x30, *rows)), more), critical)
 
 
-def rsa_spki(modulus: int, algorithm: str = RSA_ENCRYPTION, parameters: bytes = NULL) -> bytes:
-    key = tlv(0x30, integer(modulus), integer(65537))
+def rsa_spki(modulus: int, algorithm: str = RSA_ENCRYPTION, parameters: bytes = NULL, exponent: int = 65537) -> bytes:
+    key = tlv(0x30, integer(modulus), integer(exponent))
     return tlv(0x30, tlv(0x30, oid(algorithm), parameters), tlv(0x03, b"\x00", key))
 
 

@@ -24,6 +24,7 @@ MAX_FILE_BYTES = 1 << 20
 MAX_ZIP_BYTES = 1 << 25
 MAX_FILES = 5_000
 MAX_CERTIFICATES = 2_000
+MAX_BYTES = 1 << 22
 # In a directory or a zip, which may hold readme files too, these are looked at.
 SUFFIXES = (".pem", ".crt", ".cer", ".der")
 _PEM = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----(.*?)-----END ", re.DOTALL)
@@ -54,8 +55,8 @@ def read(path: str) -> Found:
                 if not several:
                     raise _refused(path, str(unfit)) from None
                 skipped.append(SkippedView(_shown(name), str(unfit)))
-            if len(certificates) > MAX_CERTIFICATES:
-                raise _refused(path, f"more than {MAX_CERTIFICATES} certificates")
+            if len(certificates) > MAX_CERTIFICATES or sum(map(len, certificates)) > MAX_BYTES:
+                raise _refused(path, f"more than {MAX_CERTIFICATES} certificates, or {MAX_BYTES} bytes of them")
     except OSError as error:
         raise translated(error, path) from None
     if not certificates:

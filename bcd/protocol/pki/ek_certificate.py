@@ -157,7 +157,7 @@ def _certificate(whole: bytes, to_be_signed: Value, algorithm: Value, signature:
         raise Malformed("its parts are not those of a certificate")
     _, inner, issuer, validity, subject, key = parts[:6]
     extensions = _extensions(parts[6:])
-    if inner.der != algorithm.der and _oid_in(inner) != _oid_in(algorithm):
+    if _oid_in(inner) != _oid_in(algorithm):
         raise Malformed("it names two signature algorithms")
     if not signature.content:
         raise Malformed("it has no signature")

@@ -9,6 +9,8 @@ import base64
 import hashlib
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from bcd.adapters.tpm.identify import LinkedTpm
+from bcd.controlplane.domain.ek_admission import Admitted, Denied, OfferedEk, Pending, judge_ek
 from bcd.controlplane.domain.ek_chain import anchors_above, check_ek
+from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.joining import No
 from bcd.controlplane.domain.refusals import Reason
+from bcd.domain.model.names import Role, SiteId
+from bcd.domain.model.tpm import EkKind
 from bcd.protocol.pki import ek_signature
-from bcd.protocol.pki.ek_certificate import ManufacturerCertificate, read
+from bcd.protocol.pki.ek_certificate import ManufacturerCertificate, read, read_authority
 from tests.fakes import manufacturer as maker
+from tests.fakes import swtpm
+from tests.fakes.controlplane.rows import AT
 from tests.fakes.manufacturer import Ca
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -29,11 +38,14 @@ here = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here"
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 
 
+def bodies(path: Path) -> list[bytes]:
+    return [base64.b64decode(body) for body in _PEM.findall(path.read_bytes())]
+
+
 def roots() -> dict[str, ManufacturerCertificate]:
     found = {}
     for path in sorted((DATA / "tpm-roots").glob("*.pem")):
-        (body,) = _PEM.findall(path.read_bytes())
-        found[path.stem] = read(base64.b64decode(body))
+        (found[path.stem],) = map(read, bodies(path))
     return found
 
 
@@ -173,3 +185,43 @@ def test_openssl_has_the_same_key_and_hash(tmp_path: Path) -> None:
         ["openssl", "pkey", "-pubin", "-outform", "DER"], input=public, capture_output=True, check=True
     ).stdout
     assert hashlib.sha256(der).digest() == hashlib.sha256(read(path.read_bytes()).spki).digest()
+
+
+# ---- a manufacturer nobody here wrote: swtpm's
+
+
+@pytest.fixture(scope="module")
+def certified() -> Iterator[tuple[OfferedEk, list[bytes]]]:
+    """What a software TPM offers, and the CAs of who made it, the issuing one first."""
+    with tempfile.TemporaryDirectory() as home:
+        state = Path(home) / "made"
+        swtpm.manufacture(state, "--create-ek-cert")
+        pems = sorted(Path(home).glob("made-manufacturer/*.pem"))
+        cas = [read_authority(der) for path in pems for der in bodies(path)]
+        with swtpm.running(Path(home) / "run", state) as tpm:
+            found = LinkedTpm(tpm.client).identify()
+    (key,) = [one for one in found.endorsement_keys if one.kind is EkKind.RSA_2048]
+    assert key.certificate is not None
+    cas.sort(key=lambda ca: ca.subject == ca.issuer)
+    yield OfferedEk(key.spki, key.certificate.data), [ca.der for ca in cas]
+
+
+def root(der: bytes, site: SiteId | None = None) -> EkRoot:
+    return EkRoot(f"sha256:{hashlib.sha256(der).hexdigest()}", der, AT, site, Role.NODE if site else None)
+
+
+def test_swtpms_certificate_has_what_only_the_tcg_knows_and_counts(certified: tuple[OfferedEk, list[bytes]]) -> None:
+    offered, cas = certified
+    assert "2.5.29.17" in read(offered.certificate).critical
+    assert len(cas) == 2
+    for trusted in (cas, cas[:1], cas[::-1]):
+        verdict = judge_ek([offered], [root(der) for der in trusted], [], [])
+        assert isinstance(verdict, Pending)
+        assert verdict.roots == tuple(root(der).fingerprint for der in cas[: len(trusted)])
+    admitted = judge_ek([offered], [root(cas[0]), root(cas[1], SiteId("lab"))], [], [])
+    assert isinstance(admitted, Admitted) and admitted.site == "lab"
+    # The issuing CA is not on the chip.
+    unknown = judge_ek([offered], [root(cas[1])], [], [])
+    assert isinstance(unknown, Denied) and unknown.reason is Reason.EK_CA_UNKNOWN
+    brought = OfferedEk(offered.spki, offered.certificate, (cas[0],))
+    assert isinstance(judge_ek([brought], [root(cas[1])], [], []), Pending)

@@ -75,20 +75,20 @@ def test_cas_come_from_a_directory_and_admit_until_told_otherwise(plane: Plane, 
     assert kinds == ["ek-root.added"] * 3 + ["ek-root.admits", "ek-root.withdrawn", "ek-root.removed"]
 
 
-def test_what_import_did_is_told_to_machines(plane: Plane, tmp_path: Path) -> None:
+def test_what_import_did_is_told_to_machines(fresh: Plane, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "cas.zip", "w") as archive:
         archive.writestr("a.der", ROOT.der)
         archive.writestr("b.der", b"wrong")
-    assert rows(plane, "ek-roots", "import", str(tmp_path / "cas.zip")) == {
+    assert rows(fresh, "ek-roots", "import", str(tmp_path / "cas.zip")) == {
         "added": 1,
         "known": 0,
         "skipped": [{"file": "b.der", "why": "no certificate in it"}],
     }
 
 
-def test_a_site_and_a_role_are_said_to_admit(plane: Plane) -> None:
+def test_a_site_and_a_role_are_said_to_admit(fresh: Plane) -> None:
     for words in (("--site", "lab"), ("--role", "node"), ("--site", "a/b", "--role", "node")):
-        done = run(plane, "ek-roots", "admit", fingerprint(ROOT.der), *words)
+        done = run(fresh, "ek-roots", "admit", fingerprint(ROOT.der), *words)
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith("bcd-controlplane ek-roots admit: ")
 
@@ -142,19 +142,20 @@ def test_a_file_is_imported_whole_or_not_at_all(plane: Plane, tmp_path: Path) ->
     assert rows(plane, "ek", "import", str(file)) == {"added": 0, "changed": 0, "unchanged": 2}
 
 
-def test_the_largest_import_fits(plane: Plane, tmp_path: Path) -> None:
+def test_the_largest_import_fits_through_the_socket(fresh: Plane, tmp_path: Path) -> None:
+    fresh.serve()
     file = tmp_path / "eks.csv"
     file.write_text(
         "ek,site,role,node_id,note\n"
         + "".join(f"{number:064x},lab,node,rack-{number},{'n' * 150}\n" for number in range(MAX_ROWS))
     )
-    assert rows(plane, "ek", "import", str(file))["added"] == MAX_ROWS
-    assert len(rows(plane, "ek", "list")) == MAX_ROWS
+    assert rows(fresh, "ek", "import", str(file))["added"] == MAX_ROWS
+    assert len(rows(fresh, "ek", "list")) == MAX_ROWS
 
 
-def test_an_empty_list_says_so(plane: Plane) -> None:
-    assert plane.admin("ek", "list").out == "no endorsement keys\n"
-    assert plane.admin("ek-roots", "list").out == "no manufacturer CAs\n"
+def test_an_empty_list_says_so(fresh: Plane) -> None:
+    assert fresh.admin("ek", "list").out == "no endorsement keys\n"
+    assert fresh.admin("ek-roots", "list").out == "no manufacturer CAs\n"
 
 
 def test_a_directory_of_an_older_version_goes_on(fresh: Plane) -> None:

@@ -144,11 +144,36 @@ def test_a_zip_of_too_many_files_is_refused(tmp_path: Path) -> None:
 
 def test_too_many_certificates_are_refused(tmp_path: Path) -> None:
     (tmp_path / "all.pem").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES + 1))
-    assert refused(tmp_path / "all.pem") in {"too large", "more than 2000 certificates"}
+    assert refused(tmp_path / "all.pem") == "too large"
     for number in range(5):
         (tmp_path / f"{number}.crt").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES // 4))
     (tmp_path / "all.pem").unlink()
-    assert refused(tmp_path) == "more than 2000 certificates"
+    assert refused(tmp_path) == "more than 2000 certificates, or 4194304 bytes of them"
+
+
+def test_as_many_as_may_be_are_taken(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.crt").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES // 4))
+    assert len(ek_files.read(str(tmp_path)).certificates) == ek_files.MAX_CERTIFICATES
+
+
+def test_more_than_the_admin_socket_carries_is_refused(tmp_path: Path) -> None:
+    filler = maker.extension("1.2.3", bytes(15_000), critical=False)
+    large = maker.root(extensions=(maker.basic_constraints(True), filler)).der
+    for number in range(7):
+        (tmp_path / f"{number}.crt").write_bytes(pem(large) * 45)
+    assert refused(tmp_path) == "more than 2000 certificates, or 4194304 bytes of them"
+    for number in range(2):
+        (tmp_path / f"{number}.crt").unlink()
+    assert len(ek_files.read(str(tmp_path)).certificates) == 5 * 45
+
+
+def test_a_ca_that_may_not_sign_is_none(tmp_path: Path) -> None:
+    wrong = maker.root(extensions=(maker.basic_constraints(True), maker.key_usage(0x80))).der
+    (tmp_path / "file").write_bytes(wrong)
+    assert refused(tmp_path / "file") == "not a CA's certificate (CN=Maker Root CA, O=Maker Ltd, C=XX)"
+    (tmp_path / "file").write_bytes(maker.root(extensions=(maker.basic_constraints(True),)).der)
+    assert ek_files.read(str(tmp_path / "file")).certificates
 
 
 def test_a_zip_that_is_spoiled_is_refused(tmp_path: Path) -> None:

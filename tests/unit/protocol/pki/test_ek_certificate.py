@@ -172,10 +172,16 @@ def test_whether_it_may_sign_certificates_is_bit_five(bits: int, signs: bool) ->
     assert read(form(extensions=(maker.key_usage(bits),))).signs_certificates is signs
 
 
+def test_a_key_usage_without_bits_signs_nothing() -> None:
+    for value in (tlv(0x03, b"\x00"), tlv(0x03)):
+        assert read(form(extensions=(maker.extension("2.5.29.15", value),))).signs_certificates is False
+
+
 def test_names_count_as_the_tcgs_when_all_of_them_are_directory_names() -> None:
     assert read(form(extensions=(maker.tpm_names(),))).names_directories
     assert not read(form(extensions=(maker.tpm_names(more=tlv(0x82, b"tpm.example")),))).names_directories
     assert not read(form(extensions=(maker.extension("2.5.29.17", tlv(0x30)),))).names_directories
+    assert not read(form(extensions=())).names_directories
 
 
 def test_an_extension_that_is_there_twice_is_refused() -> None:
@@ -205,6 +211,75 @@ def test_two_signature_algorithms_are_refused() -> None:
 )
 def test_what_is_no_certificate_is_told(data: bytes, said: str) -> None:
     assert why(data) == said
+
+
+def test_a_certificate_as_large_as_may_be_is_read() -> None:
+    whole = EK.ljust(ek_certificate.MAX_BYTES, b"\xff")
+    assert read(whole).der == EK
+    assert why(whole + b"\xff") == "16385 bytes are more than a certificate has"
+
+
+def test_an_rsa_key_as_large_as_may_be_is_read() -> None:
+    modulus = int.from_bytes(b"\xff" * 1024)
+    assert read(form(spki=maker.rsa_spki(modulus, exponent=2**64 - 1))).spki
+    for spki in (maker.rsa_spki(modulus << 8 | 1), maker.rsa_spki(modulus, exponent=2**72 + 1)):
+        assert why(form(spki=spki)) == "its key is larger than RSA keys are"
+
+
+def test_a_certificate_without_a_signature_is_malformed() -> None:
+    tbs, algorithm, _ = ek_certificate.der.values(ek_certificate.der.first(EK).content)
+    assert why(tlv(0x30, tbs.der, algorithm.der, tlv(0x03))) == "it has no signature"
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        maker.extension("2.5.29.19", tlv(0x30, tlv(0x04, b"\xff"))),
+        maker.extension("2.5.29.19", tlv(0x30, tlv(0x01, b"\xff"), tlv(0x02, b"\x01\x00\x00"))),
+        maker.extension("2.5.29.19", b""),
+        maker.extension("2.5.29.15", tlv(0x04, b"\x00\x04")),
+        maker.extension("2.5.29.37", tlv(0x30, tlv(0x04, b"\x2a"))),
+        maker.extension("2.5.29.37", tlv(0x30, tlv(0x06, b"\x2a\x83"))),
+        maker.extension("2.5.29.37", tlv(0x30, tlv(0x06, b"\x01" * 33))),
+        maker.extension("2.5.29.17", tlv(0x30, b"\xa4\x05")),
+    ],
+    ids=["constraints", "a long path", "empty", "usage", "purposes", "a cut purpose", "a long purpose", "names"],
+)  # fmt: skip
+def test_an_extension_that_decides_and_does_not_parse_is_malformed(extension: maker.Extension) -> None:
+    assert why(form(extensions=(extension,))) == "its parts do not parse"
+
+
+def test_a_path_length_below_zero_is_none_at_all() -> None:
+    extension = maker.extension("2.5.29.19", tlv(0x30, tlv(0x01, b"\xff"), tlv(0x02, b"\xff")))
+    assert read(form(extensions=(extension,))).path_length == 0
+
+
+def test_an_algorithm_without_a_name_is_malformed() -> None:
+    tbs, _, signature = ek_certificate.der.values(ek_certificate.der.first(EK).content)
+    assert why(tlv(0x30, tbs.der, tlv(0x30), signature.der)) == "its parts do not parse"
+
+
+def test_a_chain_is_read_up_to_its_bound() -> None:
+    room = ek_certificate.MAX_CHAIN_BYTES - len(ROOT.der)
+    assert len(read_all([bytes(room), ROOT.der])) == 1
+    assert len(read_all([bytes(room + 1), ROOT.der])) == 0
+
+
+def test_an_authority_is_a_ca_that_may_sign() -> None:
+    assert ek_certificate.read_authority(ROOT.der) == read(ROOT.der)
+    for extensions in (
+        (maker.basic_constraints(False), maker.key_usage(0x04)),
+        (maker.basic_constraints(True), maker.key_usage(0x80)),
+        (maker.key_usage(0x04),),
+    ):
+        with pytest.raises(Malformed, match="not a CA's certificate"):
+            ek_certificate.read_authority(form(extensions=extensions))
+
+
+def test_what_else_may_stand_before_the_extensions_is_passed_over() -> None:
+    spki = SPKI + tlv(0x81, b"\x00\x01") + tlv(0x82, b"\x00\x02")
+    found = read(form(spki=spki))
+    assert (found.spki, found.is_ca) == (SPKI, False)
 
 
 def test_a_version_one_certificate_has_no_extensions() -> None:
