@@ -1,9 +1,10 @@
-"""`make test`: system parts, then every suite as a process of its own, then the table (decisions 29, 30)."""
+"""`make test`: system parts, then every suite as processes of its own, then the table (decisions 29, 30)."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,14 +12,22 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import guest_kernel, system_parts, tally
+from tools import guest_kernel, lanes, system_parts, tally
 
 ROOT = Path(__file__).resolve().parent.parent
 # pytest's exit code for "no tests collected": the counts judge that, not the process.
 NO_TESTS_COLLECTED = 5
 
+# What measures time has the machine to itself.
+ALONE = ("bench",)
+# Takes long, and its folders know nothing of each other: a process each.
+SPLIT = ("e2e",)
+# What fails quickest is known first. Small parts before the two long suites, which then begin and end at the same time.
+BESIDE_ORDER = ("unit", "e2e", "crash", "contract")
+
 
 def main(chosen: Sequence[str], root: Path = ROOT) -> int:
+    began_s = time.monotonic()
     ci = os.environ.get("CI") == "true"
     os.environ["PATH"] = system_parts.search_path(os.environ.get("PATH", ""))
     counts = tally.read_counts(root / "tests" / "counts.json")
@@ -40,41 +49,74 @@ def main(chosen: Sequence[str], root: Path = ROOT) -> int:
         failures.append("CI=true and a part is missing, see above")
     for failure in failures:
         print(f"FAILED: {failure}")
-    print(*tally.table(outcomes), tally.total(outcomes), sep="\n", flush=True)
+    rows = tally.table(outcomes, time.monotonic() - began_s)
+    print(*rows, tally.total(outcomes), sep="\n", flush=True)
     return 1 if failures or any(outcome.failed for outcome in outcomes) else 0
 
 
 def run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome], list[str]]:
-    """Every suite that is there, one after another: the outcomes, and how a process ended that says no more itself."""
+    """Every suite that is there: the outcomes, and how a process ended that says no more itself."""
+    there = [suite for suite in suites if (root / "tests" / suite).is_dir()]
     results = root / ".test-results"
-    results.mkdir(exist_ok=True)
+    shutil.rmtree(results / "parts", ignore_errors=True)
+    (results / "parts").mkdir(parents=True)
+    for suite in there:
+        # A process that dies writes no report, and the last run's is not this one's.
+        (results / f"{suite}.xml").unlink(missing_ok=True)
+
+    ended: list[lanes.Ended] = []
+    beside = [suite for suite in there if suite not in ALONE]
+    if len(beside) > 1:
+        ended += lanes.run_beside(root, parts_beside(root, beside))
+    else:
+        ended += [lanes.run_alone(root, _part(root, suite)) for suite in beside]
+    ended += [lanes.run_alone(root, _part(root, suite)) for suite in there if suite in ALONE]
+
     outcomes: list[tally.Outcome] = []
     endings: list[str] = []
-    for suite in suites:
-        if not (root / "tests" / suite).is_dir():
-            continue
-        report = results / f"{suite}.xml"
-        # A process that dies writes no report, and the last run's is not this one's.
-        report.unlink(missing_ok=True)
-        print(f"\n--- tests/{suite}", flush=True)
-        began_s = time.monotonic()
-        code = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", f"tests/{suite}"],
-            cwd=root,
-            check=False,
-        ).returncode
-        how = ""
-        try:
-            outcome = tally.read_report(suite, report.read_text(encoding="utf-8"))
-        except (OSError, ET.ParseError):
-            outcome = tally.Outcome(suite, seconds=time.monotonic() - began_s)
-            how = " and no report"
-        # A test that calls os._exit(0) takes every test after it along, silently.
-        if how or (code not in (0, NO_TESTS_COLLECTED) and not outcome.failed):
-            outcome = tally.broken(outcome)
-            endings.append(f"{suite}: pytest ended with {code}{how}, see above")
-        outcomes.append(outcome)
+    for suite in there:
+        parts = [one for one in ended if one.part.suite == suite]
+        judged = [_judge(one) for one in parts]
+        outcomes.append(tally.together(suite, [outcome for outcome, _ in judged]))
+        broken = [how for _, how in judged if how]
+        endings += broken
+        if not broken:
+            reports = [one.part.report.read_text(encoding="utf-8") for one in parts]
+            (results / f"{suite}.xml").write_text(tally.one_report(reports), encoding="utf-8")
     return outcomes, endings
+
+
+def parts_beside(root: Path, suites: Sequence[str]) -> list[lanes.Part]:
+    """What runs in lanes, in the order in which it begins."""
+    ordered = [suite for suite in BESIDE_ORDER if suite in suites]
+    parts: list[lanes.Part] = []
+    for suite in ordered + [suite for suite in suites if suite not in ordered]:
+        inside = sorted((root / "tests" / suite).iterdir()) if suite in SPLIT else []
+        names = [path.name for path in inside if path.match("test_*.py") or any(path.rglob("test_*.py"))]
+        parts += [_part(root, suite, name) for name in names] or [_part(root, suite)]
+    return parts
+
+
+def _part(root: Path, suite: str, *inside: str) -> lanes.Part:
+    name = "/".join(("tests", suite, *inside))
+    file = root / ".test-results" / "parts" / ".".join((suite, *inside))
+    report, log = file.with_name(f"{file.name}.xml"), file.with_name(f"{file.name}.log")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", name)
+    return lanes.Part(suite, name, command, report, log)
+
+
+def _judge(ended: lanes.Ended) -> tuple[tally.Outcome, str]:
+    """The outcome of a part, and how its process ended if that is a failure of its own."""
+    how = ""
+    try:
+        outcome = tally.read_report(ended.part.suite, ended.part.report.read_text(encoding="utf-8"))
+    except (OSError, ET.ParseError):
+        outcome = tally.Outcome(ended.part.suite, seconds=ended.seconds)
+        how = " and no report"
+    # A test that calls os._exit(0) takes every test after it along, silently.
+    if how or (ended.code not in (0, NO_TESTS_COLLECTED) and not outcome.failed):
+        return tally.broken(outcome), f"{ended.part.name}: pytest ended with {ended.code}{how}, see above"
+    return outcome, ""
 
 
 def _get_system_parts() -> list[str]:

@@ -85,6 +85,28 @@ def broken(outcome: Outcome) -> Outcome:
     return replace(outcome, failed=outcome.failed + 1)
 
 
+def together(suite: str, parts: Iterable[Outcome]) -> Outcome:
+    """The outcome of a suite whose parts were processes of their own; the seconds are the sum of theirs."""
+    whole = Outcome(suite)
+    for part in parts:
+        whole = Outcome(
+            suite,
+            whole.passed + part.passed,
+            whole.failed + part.failed,
+            whole.skips + part.skips,
+            whole.seconds + part.seconds,
+        )
+    return whole
+
+
+def one_report(parts: Iterable[str]) -> str:
+    """The JUnit reports of a suite's parts as the report of the suite."""
+    whole = ET.Element("testsuites")
+    for part in parts:
+        whole.extend(ET.fromstring(part).iter("testsuite"))
+    return ET.tostring(whole, encoding="unicode", xml_declaration=True)
+
+
 def suites_in(tests: Path, counts: Mapping[str, int]) -> list[str]:
     """Every folder with tests in it, and every suite that is counted, whether or not it is there."""
     present = {path.name for path in tests.iterdir() if path.is_dir() and any(path.rglob("test_*.py"))}
@@ -120,9 +142,11 @@ def problems(outcomes: Iterable[Outcome], counts: Mapping[str, int], chosen: Seq
     return found
 
 
-def table(outcomes: Sequence[Outcome]) -> list[str]:
+def table(outcomes: Sequence[Outcome], wall_s: float) -> list[str]:
+    """A row a suite, and how long all of it took: less than their sum where suites ran beside each other."""
     rows = [("suite", "run", "skipped", "seconds")]
     rows += [(one.suite, str(one.run), str(len(one.skips)), f"{one.seconds:.1f}") for one in outcomes]
+    rows.append(("wall time", "", "", f"{wall_s:.1f}"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return [
         "  ".join([row[0].ljust(widths[0]), *(row[column].rjust(widths[column]) for column in (1, 2, 3))])

@@ -71,6 +71,18 @@ def test_a_report_of_pytest_is_read_as_what_happened(tmp_path: Path) -> None:
     assert outcome.seconds > 0
 
 
+def test_the_parts_of_a_suite_are_counted_together_and_their_reports_are_one() -> None:
+    reports = [
+        '<testsuites><testsuite time="1.5"><testcase classname="a" name="passes"/></testsuite></testsuites>',
+        '<testsuites><testsuite time="2.0"><testcase classname="b" name="passes"/>'
+        '<testcase classname="b" name="fails"><failure/></testcase>'
+        '<testcase classname="b" name="skips"><skipped message="not root"/></testcase></testsuite></testsuites>',
+    ]
+    whole = tally.together("e2e", [tally.read_report("e2e", report) for report in reports])
+    assert whole == tally.Outcome("e2e", 2, 1, (tally.Skip("b::skips", "not root"),), 3.5)
+    assert tally.read_report("e2e", tally.one_report(reports)) == whole
+
+
 def test_a_module_skipped_as_a_whole_keeps_its_reason(tmp_path: Path) -> None:
     outcome = _pytest(tmp_path, "import pytest\npytest.skip('../shared/data is not here', allow_module_level=True)\n")
     assert [skip.reason for skip in outcome.skips] == ["../shared/data is not here"]
@@ -127,10 +139,11 @@ def test_suites_are_the_folders_with_tests_and_the_counted_ones(tmp_path: Path) 
 
 def test_the_table_and_the_last_line() -> None:
     outcomes = [_outcome(10), _outcome(2, tally.Skip("test_x", "why"), suite="contract")]
-    assert tally.table(outcomes) == [
-        "suite     run  skipped  seconds",
-        "unit       10        0      1.2",
-        "contract    2        1      1.2",
+    assert tally.table(outcomes, 2.0) == [
+        "suite      run  skipped  seconds",
+        "unit        10        0      1.2",
+        "contract     2        1      1.2",
+        "wall time                    2.0",
     ]
     assert tally.total(outcomes) == "12 passed, 0 failed, 1 skipped"
 
