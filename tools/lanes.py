@@ -72,19 +72,17 @@ def run_beside(root: Path, parts: Sequence[Part], lanes: int = LANES) -> list[En
     """
     waiting, running, ended = deque(parts), list[_Running](), list[Ended]()
     with _asked_to_stop() as asked:
-        while running or (waiting and not asked):
-            while waiting and len(running) < lanes and not asked:
+        while running or waiting:
+            while waiting and len(running) < lanes:
                 running.append(_begin(root, waiting.popleft()))
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 ended.append(one.ended())
                 _show(ended[-1])
             if asked:
-                break
+                _stop(running, asked)
+                raise KeyboardInterrupt
             time.sleep(_LOOK_S)
-        if asked:
-            _stop(running, asked)
-            raise KeyboardInterrupt
     return ended
 
 

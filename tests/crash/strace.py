@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.fakes import traces
 from tests.fakes.disk_changes import plain
 
 # Every call with which a process could change a directory or what is in it, and the lock.
@@ -14,7 +15,6 @@ _CALLS = (
     "lchown,fchown,fchownat,utimensat,setxattr,fsetxattr,mknod,mknodat,flock,connect"
 )
 _LINE = re.compile(r"^\d+ +(?P<call>\w+)\((?P<arguments>.*?)\) += (?P<result>.*)$")
-_RESUMED = re.compile(r"^(?P<pid>\d+) +<\.\.\. \w+ resumed>(?P<rest>.*)$")
 
 
 def words(log: Path, *more: str, calls: str = _CALLS) -> list[str]:
@@ -24,7 +24,7 @@ def words(log: Path, *more: str, calls: str = _CALLS) -> list[str]:
 
 def killed_at(log: Path) -> str:
     """The call at which an injected SIGKILL ended the process, as strace shows it; empty when it was not killed."""
-    whole, begun = _calls(log)
+    whole, begun = traces.calls(log)
     if not any("+++ killed by SIGKILL" in line for line in whole):
         return ""
     cut_off = [*(line for line in whole if line.endswith("= ?")), *begun]
@@ -33,21 +33,7 @@ def killed_at(log: Path) -> str:
 
 def lines(log: Path) -> list[str]:
     """The log's calls, each whole: one that another thread interrupted is put together again."""
-    return _calls(log)[0]
-
-
-def _calls(log: Path) -> tuple[list[str], list[str]]:
-    begun: dict[str, str] = {}
-    found = []
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        resumed = _RESUMED.match(line)
-        if resumed:
-            found.append(begun.pop(resumed["pid"]) + resumed["rest"])
-        elif line.endswith("<unfinished ...>"):
-            begun[line.split(" ", 1)[0]] = line.removesuffix("<unfinished ...>").rstrip()
-        else:
-            found.append(line)
-    return found, list(begun.values())
+    return traces.calls(log)[0]
 
 
 def steps(log: Path, directory: Path) -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The shortest certificates there are: the demo itself shows longer ones, to be read along.
 HURRY = ("--leaf-lifetime", "20s")
-# Most of a demo is waiting; four at a time keep two processors busy without starving each other's clocks.
-AT_ONCE = 4
+# Most of a demo is waiting; five at a time keep two processors busy without starving each other's clocks.
+AT_ONCE = 5
 
 Done = subprocess.CompletedProcess[str]
 
@@ -35,21 +35,26 @@ def demo(home: Path, *words: str) -> Done:
 STEPS = demo(Path("/tmp"), "--list").stdout.split("\n")[:-1]
 
 
+UnderWay = dict[str, tuple[Path, Future[Done]]]
+WHOLE = "as make demo runs it"
+
+
 @pytest.fixture(scope="module")
-def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[Done]]]]:
-    """Every demo with one step spoiled, under way; its directory and what will come of it."""
+def under_way(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnderWay]:
+    """The whole demo, and each with one step spoiled: its directory and what will come of it."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = {}
         # The longest first.
-        for step in reversed(STEPS):
+        runs = {WHOLE: ()} | {step: (*HURRY, "--sabotage", step) for step in reversed(STEPS)}
+        found = {}
+        for name, words in runs.items():
             home = tmp_path_factory.mktemp("demo")
-            found[step] = (home, pool.submit(demo, home, *HURRY, "--sabotage", step))
+            found[name] = (home, pool.submit(demo, home, *words))
         yield found
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_spoiled_step_fails_there_by_name(step: str, spoiled: dict[str, tuple[Path, Future[Done]]]) -> None:
-    home, running = spoiled[step]
+def test_a_spoiled_step_fails_there_by_name(step: str, under_way: UnderWay) -> None:
+    home, running = under_way[step]
     done = running.result()
     assert done.returncode == 1, done.stdout
     assert f"demo failed at step: {step}: " in done.stdout
@@ -58,11 +63,11 @@ def test_a_spoiled_step_fails_there_by_name(step: str, spoiled: dict[str, tuple[
     assert list(home.iterdir()) == []
 
 
-def test_the_demo_shows_every_step_and_leaves_nothing(tmp_path: Path) -> None:
-    """As `make demo` runs it."""
-    done = demo(tmp_path)
+def test_the_demo_shows_every_step_and_leaves_nothing(under_way: UnderWay) -> None:
+    home, running = under_way[WHOLE]
+    done = running.result()
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"^\d+\. ", done.stdout, re.MULTILINE)) == len(STEPS) >= 12
     assert "✗" not in done.stdout
     assert "\033" not in done.stdout, "no colour without a terminal"
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes import traces
+
 PATIENCE_S = 30.0
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -181,7 +183,7 @@ def strace(log: Path, *calls: str) -> tuple[str, ...]:
 
 def calls_in(log: Path) -> list[str]:
     """The system calls of a trace, each whole and without its process id."""
-    return [re.sub(r"^\d+ +", "", line) for line in log.read_text().splitlines() if "resumed>" not in line]
+    return [re.sub(r"^\d+ +", "", line) for line in traces.calls(log)[0]]
 
 
 def left_in(pipe: int) -> bytes:

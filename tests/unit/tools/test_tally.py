@@ -73,13 +73,16 @@ def test_a_report_of_pytest_is_read_as_what_happened(tmp_path: Path) -> None:
 
 def test_the_parts_of_a_suite_are_counted_together_and_their_reports_are_one() -> None:
     reports = [
-        '<testsuites><testsuite time="1.5"><testcase classname="a" name="passes"/></testsuite></testsuites>',
+        '<testsuites><testsuite time="1.5"><testcase classname="a" name="passes"/>'
+        '<testcase classname="a" name="skips"><skipped message="no swtpm"/></testcase></testsuite></testsuites>',
         '<testsuites><testsuite time="2.0"><testcase classname="b" name="passes"/>'
         '<testcase classname="b" name="fails"><failure/></testcase>'
         '<testcase classname="b" name="skips"><skipped message="not root"/></testcase></testsuite></testsuites>',
     ]
     whole = tally.together("e2e", [tally.read_report("e2e", report) for report in reports])
-    assert whole == tally.Outcome("e2e", 2, 1, (tally.Skip("b::skips", "not root"),), 3.5)
+    assert whole == tally.Outcome(
+        "e2e", 2, 1, (tally.Skip("a::skips", "no swtpm"), tally.Skip("b::skips", "not root")), 3.5
+    )
     assert tally.read_report("e2e", tally.one_report(reports)) == whole
 
 
