@@ -44,6 +44,8 @@ class Join:
     refuse: Refuse
     news: News
     log: Log
+    # The tests leave one out at a time, to see what it alone keeps away.
+    tpm_checks: attestation.Checks = attestation.ALL
 
     @property
     def _issue(self) -> IssueJoin:
@@ -66,7 +68,9 @@ class Join:
                 outcome = (
                     self._carry_out(records, asked, admit(records, asked, now), now)
                     if isinstance(asked, Asked)
-                    else JoinByTpm(self.random, self._issue)(records, asked, _there(shown), request.answer, now)
+                    else JoinByTpm(self.random, self._issue, self.tpm_checks)(
+                        records, asked, _there(shown), request.answer, now
+                    )
                 )
             except No as no:
                 token_id = asked.token.id if isinstance(asked, Asked) else ""

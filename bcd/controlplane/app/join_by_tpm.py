@@ -9,7 +9,7 @@ from bcd.controlplane.app.note import Note
 from bcd.controlplane.domain import attestation, challenges
 from bcd.controlplane.domain.admission import Requested
 from bcd.controlplane.domain.approvals import Approval, ApprovalState, retry_after_s
-from bcd.controlplane.domain.attestation import Answered, Shown
+from bcd.controlplane.domain.attestation import Answered, Checks, Shown
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import CertificateState, GivenAnswer
 from bcd.controlplane.domain.challenges import Challenge, ek_credential
@@ -24,7 +24,7 @@ from bcd.controlplane.ports.store import Records
 from bcd.domain.model.attestation import NONCE_BYTES, ChallengeAnswer
 from bcd.domain.model.names import SiteId
 from bcd.protocol.pki import ek_certificate
-from bcd.protocol.tpm2 import attest, credential, names
+from bcd.protocol.tpm2 import credential, names
 
 # TPMs nobody spoke of that wait for a person at once: more than anybody looks at.
 MAX_WAITING = 256
@@ -36,6 +36,7 @@ _Answer = IssuedJoin | tuple[Waiting | Challenged | TooManyChallenges, Note]
 class JoinByTpm:
     random: Random
     issue: IssueJoin
+    checks: Checks
 
     def __call__(
         self, records: Records, asked: Requested, shown: Shown, answer: ChallengeAnswer | None, now: datetime
@@ -47,8 +48,8 @@ class JoinByTpm:
             raise No(verdict.reason, verdict.detail)
         # 3. It is a key of the TCG's profile; 4. the attestation key speaks for its TPM alone.
         ek = shown.area(verdict.offered)
-        attestation.require(attest.ENDORSEMENT_KEY, ek)
-        attestation.require(attest.ATTESTATION_KEY, shown.ak)
+        attestation.require(self.checks.ek, ek)
+        attestation.require(self.checks.ak, shown.ak)
         if isinstance(verdict, Pending):
             return self._wait(records, asked, verdict, now)
         if asked.role is not verdict.role:
@@ -155,12 +156,12 @@ class JoinByTpm:
         if challenge is None:
             raise No(Reason.CHALLENGE_UNKNOWN)
         facts = Answered(shown, shown.area(verdict.offered), challenge, answer, asked.spki, asked.csr_sha256, now)
-        attestation.require(attestation.BINDING, facts)
+        attestation.require(self.checks.binding, facts)
         if challenge.answered is not None:
             return self._answered(records, asked, challenge, challenge.answered, now)
         try:
             # 6 to 24.
-            attestation.require(attestation.ANSWER, facts)
+            attestation.require(self.checks.answer, facts)
         except No:
             # One answer each: who failed asks anew.
             records.challenges.remove(challenge.id)

@@ -224,12 +224,28 @@ def _of_certification(row: Row[Certified]) -> Row[Answered]:
     return check, lambda facts: wrong(facts.certified) if facts.certified is not None else ""
 
 
-BINDING: tuple[Row[Answered], ...] = ((Check.CHALLENGE_MISMATCH, _bound),)
 ANSWER: tuple[Row[Answered], ...] = (
-    *BINDING,
+    (Check.CHALLENGE_MISMATCH, _bound),
     (Check.CHALLENGE_EXPIRED, _in_time),
     (Check.SECRET_WRONG, _secret),
     *map(_of_quote, attest.QUOTE),
     (Check.CERTIFICATION_MISSING, _certification),
     *map(_of_certification, attest.CERTIFICATION),
 )
+
+
+@dataclass(frozen=True)
+class Checks:
+    """3 and 4, and 6 to 24: what a join by TPM has to pass."""
+
+    ek: tuple[Row[Public], ...] = attest.ENDORSEMENT_KEY
+    ak: tuple[Row[Public], ...] = attest.ATTESTATION_KEY
+    answer: tuple[Row[Answered], ...] = ANSWER
+
+    @property
+    def binding(self) -> tuple[Row[Answered], ...]:
+        """What holds of an answer that is given once more."""
+        return tuple(row for row in self.answer if row[0] is Check.CHALLENGE_MISMATCH)
+
+
+ALL = Checks()

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from bcd.protocol.tpm2 import names, templates
-from bcd.protocol.tpm2.structures import Point, Public
+from bcd.protocol.tpm2.structures import Algorithm, Point, Public
 from bcd.protocol.tpm2.wire import Malformed, Reader, decode, encode
 
 # The seed has the length of the endorsement key's name algorithm (Part 1, B.10.3), SHA-256 in both templates.
@@ -30,15 +30,15 @@ _OAEP = OAEP(MGF1(hashes.SHA256()), hashes.SHA256(), _IDENTITY)
 def make_credential(ek: Public, name: bytes, secret: bytes) -> tuple[bytes, bytes]:
     """TPMS_ID_OBJECT and what TPM2B_ENCRYPTED_SECRET holds: `secret` (at most 32 bytes) for the key called `name`.
 
-    Malformed when `ek` is no key of the two endorsement templates."""
-    if not any(templates.same_but_unique(ek, one) for one in (templates.EK_RSA_2048, templates.EK_ECC_P256)):
-        raise Malformed("no endorsement key of the profile")
+    Malformed when `ek` protects with other algorithms than those of the two endorsement templates."""
+    if ek.name_algorithm != Algorithm.SHA256 or ek.parameters.symmetric != templates.EK_RSA_2048.parameters.symmetric:
+        raise Malformed("no key that protects with SHA-256 and AES-128")
     key = load_der_public_key(names.spki(ek))
     if isinstance(key, rsa.RSAPublicKey):
         seed = secrets.token_bytes(SEED_BYTES)
         return wrap(seed, name, secret), key.encrypt(seed, _OAEP)
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise Malformed("no endorsement key of the profile")
+        raise Malformed("neither RSA nor P-256")
     ephemeral = ec.generate_private_key(ec.SECP256R1())
     shared = ephemeral.exchange(ec.ECDH(), key)
     numbers = ephemeral.public_key().public_numbers()
