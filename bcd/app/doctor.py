@@ -5,12 +5,14 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bcd.app.findings import Check, Finding, Told, failed
+from bcd.app.findings import Check, Finding, Level, Told, failed
 from bcd.app.look import PendingUnreadable, Sight
 from bcd.domain.model import datadir
 from bcd.domain.model.failures import Failure, Message
 from bcd.domain.model.identity import renew_at
+from bcd.domain.model.keys import KeyKind
 from bcd.domain.model.loading import Loaded, PromoteNext, RemoveNext
+from bcd.domain.model.tpm import TpmFound
 from bcd.ports.journal import REVOKED, CorruptJournal, JournalOf, NoJournal
 from bcd.protocol.files.config import Address, Config
 from bcd.protocol.files.encoding import to_time
@@ -22,12 +24,13 @@ _NEEDED = ("join", "gateway", "serving_ca_spki_pin", "join_encryption_key_pin", 
 class Doctor:
     """`config` is the configuration or the failure to read it. `reach` asks a port for the pinned CA and tells what
     keeps it from being used now, or None; `encryption_key` reads the key beside the configuration. Both raise what
-    only a person can put right."""
+    only a person can put right. `tpm` identifies the TPM that new keys go into, or is None where they go into none."""
 
     config: Config | Failure
     look: Callable[[], Sight] | None
     reach: Callable[[Config, Address], str | None]
     encryption_key: Callable[[Config], None]
+    tpm: Callable[[], TpmFound] | None = None
 
     def __call__(self) -> tuple[Finding, ...]:
         """In the order of Check."""
@@ -39,13 +42,23 @@ class Doctor:
         else:
             yield from self._config(self.config)
         if self.look is not None:
-            sight = self.look()
+            sight, tpm = self.look(), self._tpm()
+            yield _directory(sight)
+            yield _identity(sight)
+            yield _node_key(sight, tpm)
+            yield _tpm(tpm)
             yield from (check(sight) for check in _CHECKS)
         if not isinstance(self.config, Failure):
             join = (Told.JOIN_PORT_NONE, Told.JOIN_PORT_TROUBLE, Told.JOIN_PORT_OK)
             yield self._port(self.config, Check.JOIN_PORT, self.config.join, join)
             gateway = (Told.GATEWAY_NONE, Told.GATEWAY_TROUBLE, Told.GATEWAY_OK)
             yield self._port(self.config, Check.GATEWAY, self.config.gateway, gateway)
+
+    def _tpm(self) -> TpmFound | Failure | None:
+        try:
+            return self.tpm() if self.tpm is not None else None
+        except Failure as failure:
+            return failure
 
     def _config(self, config: Config) -> Iterator[Finding]:
         missing = [key for key in _NEEDED if getattr(config, key) is None]
@@ -104,8 +117,34 @@ def _identity(sight: Sight) -> Finding:
     return Told.IDENTITY_OK(who=who)
 
 
-def _node_key(sight: Sight) -> Finding:
-    return Told.NODE_KEY_FILE() if isinstance(sight.found, Loaded) else Told.NODE_KEY_NONE()
+def _node_key(sight: Sight, tpm: TpmFound | Failure | None) -> Finding:
+    if not isinstance(sight.found, Loaded):
+        return Told.NODE_KEY_NONE()
+    if sight.found.kind is KeyKind.TPM:
+        return Told.NODE_KEY_TPM()
+    match tpm:
+        case None:
+            return Told.NODE_KEY_UNUSED()
+        case Failure(message=Message.TPM_ABSENT):
+            return Told.NODE_KEY_FILE()
+        case TpmFound(node_keys=None):
+            return Told.NODE_KEY_MOVES()
+    return Told.NODE_KEY_STAYS()
+
+
+def _tpm(tpm: TpmFound | Failure | None) -> Finding:
+    match tpm:
+        case None:
+            return Told.TPM_UNUSED()
+        case Failure(message=Message.TPM_ABSENT) as absent:
+            return Told.TPM_NONE(why=failed(Check.TPM, absent).message)
+        case Failure() as failure:
+            return failed(Check.TPM, failure, Level.WARN)
+        case TpmFound(node_keys=Failure() as failure):
+            return failed(Check.TPM, failure, Level.WARN)
+    # As an operator puts them on the allow-list.
+    keys = [f"EK {key.kind.value} {key.sha256}" for key in tpm.endorsement_keys if key.sha256]
+    return Told.TPM_OK(device=tpm.device, keys=", ".join(keys) or "no endorsement key could be read")
 
 
 def _certificate(sight: Sight) -> Finding:
@@ -180,11 +219,8 @@ def _renewal(sight: Sight) -> Finding:
     return Told.RENEWAL_FAILED(failures=told.failures, at=at, error=told.last_error)
 
 
-# In the order of Check.
+# The rest, in the order of Check.
 _CHECKS: tuple[Callable[[Sight], Finding], ...] = (
-    _directory,
-    _identity,
-    _node_key,
     _certificate,
     _journal,
     _pending,

@@ -27,6 +27,7 @@ class Check(StrEnum):
     DIRECTORY = "data directory"
     IDENTITY = "identity"
     NODE_KEY = "node key"
+    TPM = "tpm"
     CERTIFICATE = "certificate"
     JOURNAL = "journal"
     PENDING = "pending join"
@@ -87,7 +88,18 @@ class Told(Enum):
         Check.IDENTITY, Level.OK, "{who}; a renewal was cut off: the next start removes node.key.next"
     )
     NODE_KEY_NONE = Row(Check.NODE_KEY, Level.NOT_APPLICABLE, "no identity")
-    NODE_KEY_FILE = Row(Check.NODE_KEY, Level.OK, "a file (this version of bcd keeps no key in a TPM)")
+    NODE_KEY_TPM = Row(Check.NODE_KEY, Level.OK, "in the TPM")
+    NODE_KEY_FILE = Row(Check.NODE_KEY, Level.OK, "a file; this machine has no TPM 2.0")
+    NODE_KEY_UNUSED = Row(Check.NODE_KEY, Level.OK, "a file; no TPM is used here")
+    NODE_KEY_MOVES = Row(
+        Check.NODE_KEY, Level.WARN, "a file, on a machine with a TPM", "the next renewal moves it into the TPM"
+    )
+    NODE_KEY_STAYS = Row(
+        Check.NODE_KEY, Level.WARN, "a file, on a machine whose TPM cannot hold it", "see the tpm check"
+    )
+    TPM_UNUSED = Row(Check.TPM, Level.NOT_APPLICABLE, "not used")
+    TPM_NONE = Row(Check.TPM, Level.NOT_APPLICABLE, "{why}")
+    TPM_OK = Row(Check.TPM, Level.OK, "{device} holds node keys; {keys}")
     CERTIFICATE_NONE = Row(Check.CERTIFICATE, Level.NOT_APPLICABLE, "no identity")
     CERTIFICATE_EXPIRED = Row(Check.CERTIFICATE, Level.FAIL, "expired at {until}", JOIN_AGAIN)
     CERTIFICATE_LATE = Row(
@@ -151,12 +163,19 @@ _WAYS_BACK = (
     ": move ",
     ": name ",
     ": remount ",
+    ": switch it ",
+    ": run it again",
+    ": restart the machine",
+    ": take it away ",
+    ": enable it ",
+    ": wait until ",
+    ": end what uses it",
 )
 
 
-def failed(check: Check, failure: Failure) -> Finding:
+def failed(check: Check, failure: Failure, level: Level = Level.FAIL) -> Finding:
     """A documented message as a finding, cut where its own way back begins."""
-    level = Level.WARN if failure.message is Message.NOT_JOINED else Level.FAIL
+    level = Level.WARN if failure.message is Message.NOT_JOINED else level
     for mark in _WAYS_BACK:
         said, found, way_back = failure.text.partition(mark)
         if found:

@@ -11,15 +11,18 @@ from bcd.app.inbox import Inbox
 from bcd.app.life import Life
 from bcd.app.parts import LoadAnew, Parts
 from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY
-from bcd.domain.model.failures import Message, MustJoinAgain, NotJoined, TryLater
+from bcd.domain.model.failures import Message, MustJoinAgain, NotJoined, NotThereYet, TryLater
 from bcd.domain.model.identity import Leaf
-from bcd.domain.model.keys import KeyState
+from bcd.domain.model.keys import KeyState, KeyUnavailable
 from bcd.domain.model.loading import Loaded
 from bcd.ports.gateway import Pair
+from bcd.ports.journal import NodeJournal
 
 LOCK_WAIT_S = 45.0
 # SIGTERM ends a node within a second, whatever it waits for.
 LOCK_LOOK_S = 0.5
+# How often a TPM that is not there yet is looked for.
+TPM_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,10 @@ class Node(Parts):
         """Runs until `inbox` is told to stop. IdentityDead when the identity was revoked; a Failure of loading."""
         retired: Leaf | None = None
         while True:
-            self.check()
-            with ExitStack() as locked:
-                if not self._lock(locked, inbox):
-                    return
-                loaded = self.load()
-                if not isinstance(loaded, Loaded):
-                    raise NotJoined(Message.NOT_JOINED)
-                journal = self.open_journal(loaded)
+            begun = self._begin(inbox)
+            if begun is None:
+                return
+            loaded, journal = begun
             try:
                 pair = self._pair(loaded)
                 Life(self, inbox, identity=loaded.identity, pair=pair, journal=journal, retired=retired)()
@@ -44,6 +43,28 @@ class Node(Parts):
                 retired = anew.retired
             finally:
                 journal.close()
+
+    def _begin(self, inbox: Inbox) -> tuple[Loaded, NodeJournal] | None:
+        """The identity and its journal, once the TPM that it needs is there; None when there was a stop."""
+        until_s = self.clock.boottime_s() + self.tpm_wait_s
+        while True:
+            self.check()
+            with ExitStack() as locked:
+                if not self._lock(locked, inbox):
+                    return None
+                try:
+                    loaded = self.load()
+                except NotThereYet as failure:
+                    if self.clock.boottime_s() >= until_s:
+                        raise
+                    why = failure.text
+                else:
+                    if not isinstance(loaded, Loaded):
+                        raise NotJoined(Message.NOT_JOINED)
+                    return loaded, self.open_journal(loaded)
+            # Without the lock: whoever resets meanwhile need not wait for a TPM.
+            self.events.info("waiting for the TPM", why=why)
+            self.clock.wait(TPM_LOOK_S)
 
     def _lock(self, locked: ExitStack, inbox: Inbox) -> bool:
         """Takes the lock, in short waits: a stop is heard between them. False when there was one."""
@@ -63,6 +84,8 @@ class Node(Parts):
         for name in (KEY, NEXT_KEY):
             record = self.fs.read(name, MAX_FILE_BYTES)
             key = self.keys.open(record) if record is not None else None
+            if isinstance(key, KeyUnavailable):
+                raise TryLater(Message.KEY_UNAVAILABLE, why=key.why)
             if key is not None and not isinstance(key, KeyState) and key.spki == leaf.spki:
                 return Pair(leaf, loaded.identity.chain, key)
         raise MustJoinAgain(Message.KEY_MISMATCH)

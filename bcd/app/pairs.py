@@ -38,5 +38,6 @@ class PairInUse:
         with self._lock:
             gone = [old for old in self._old if boottime_s >= old.until_s]
             self._old = [old for old in self._old if boottime_s < old.until_s]
-        for _ in gone:
+        for old in gone:
+            old.pair.key.release()
             self._events.info("the old key is released")

@@ -30,7 +30,8 @@ class Parts:
 
     `fs`, `load` and `change` serve the thread that decides, `renew` and `take_in` the one that writes: each has a
     directory of its own, both the data directory, since a lock belongs to one. `worker` makes what carries their tasks
-    out; a name, and where their events go."""
+    out; a name, and where their events go. `tpm_wait_s` is how long a TPM that the identity needs is waited for: a
+    device may show up late in a boot."""
 
     fs: Fs
     load: Load
@@ -48,6 +49,7 @@ class Parts:
     boot_id: str
     version: str
     worker: Callable[[str, Send], Worker] = ThreadWorker
+    tpm_wait_s: float = 0.0
 
 
 class LoadAnew(Exception):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from bcd.adapters.beside_config.encryption_key import read_encryption_key
 from bcd.adapters.grpc import pinned
+from bcd.adapters.log.quiet import Quiet
 from bcd.app.doctor import Doctor
 from bcd.app.findings import Finding, Level
 from bcd.cli import options
@@ -26,10 +27,13 @@ def run(build: Build, argv: Sequence[str]) -> int:
     config: Config | Failure
     try:
         config = config_file.read(given.config, options.config_flags(given))
-        look = node.looker(config)
+        container = build.container()(config=config, events=Quiet())
+        look = node.looker(config, container.keys())
     except Failure as failure:
-        config, look = failure, None
-    findings = Doctor(config, look, _reach, _encryption_key)()
+        config, look, tpm = failure, None, None
+    else:
+        tpm = container.tpm().identify if container.keys_go_into_tpm() else None
+    findings = Doctor(config, look, _reach, _encryption_key, tpm)()
     if given.json:
         print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:

@@ -101,7 +101,10 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
             render.reset_plan(config.data_dir, container.reset().plan())
             raise Usage(Message.RESET_NEEDS_YES)
         _reset(container)
-    joined: Joined = container.join()(wanted)
+    try:
+        joined: Joined = container.join()(wanted)
+    finally:
+        container.give_tpm_back()
     render.joined(joined)
     expired = joined.identity.leaf.not_after
     if joined.already and container.clock().now() >= expired:

@@ -38,5 +38,8 @@ def run(build: Build, argv: Sequence[str]) -> int:
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: inbox.stop())
     container = build.container()(config=config, events=events)
-    container.daemon()(inbox)
+    try:
+        container.daemon()(inbox)
+    finally:
+        container.give_tpm_back()
     return Exit.OK

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from bcd.domain.model.keys import KeyKind, KeyState
+from bcd.domain.model.keys import Hash, KeyKind, KeyState
 
 
 class NodeKey(Protocol):
@@ -21,18 +21,24 @@ class NodeKey(Protocol):
         """What `node.key` holds for it: PEM, a PKCS#8 key or a TPM record. A secret either way."""
         ...
 
-    def sign(self, message: bytes) -> bytes:
-        """ECDSA over SHA-256(message), P1363, 64 bytes."""
+    def sign(self, message: bytes, digest: Hash = Hash.SHA256) -> bytes:
+        """ECDSA over the message's digest, P1363, 64 bytes. TryLater for a TPM that does not sign now, or not as this
+        key."""
         ...
 
     def request(self) -> bytes:
-        """A PKCS#10 request for this key, DER: fixed subject, empty attributes."""
+        """A PKCS#10 request for this key, DER: fixed subject, empty attributes. TryLater as `sign`."""
+        ...
+
+    def release(self) -> None:
+        """Gives back what the key holds outside this process; it may still be used, and takes it again. Never
+        fails."""
         ...
 
 
 class KeyStore(Protocol):
     def create(self) -> NodeKey:
-        """A new key, nowhere stored yet."""
+        """A new key that signs, nowhere stored yet; in the TPM where there is one that takes it. Never fails."""
         ...
 
     def open(self, record: bytes) -> NodeKey | KeyState:

@@ -14,11 +14,17 @@ from bcd.adapters.host.clock import SystemClock
 from bcd.adapters.host.entropy import SystemEntropy
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
+from bcd.adapters.keys.tpm import HostKeys
+from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.device import DeviceLink
+from bcd.adapters.tpm.identify import LinkedTpm
+from bcd.adapters.tpm.keys import LinkedKeys
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.reset import Reset
 from bcd.domain.model.failures import FixConfiguration, Message
+from bcd.domain.model.keys import KeyUnavailable
 from bcd.domain.model.pins import Pins
 from bcd.ports.clock import Clock
 from bcd.ports.credential import CredentialSource
@@ -79,13 +85,14 @@ def _transport(config: Config, clock: Clock) -> GrpcJoinTransport:
     )
 
 
-def _tpm(config: Config) -> Tpm:
-    # A join needs none of what this imports.
-    from bcd.adapters.tpm.client import Client
-    from bcd.adapters.tpm.device import DeviceLink
-    from bcd.adapters.tpm.identify import LinkedTpm
+def _client(config: Config) -> Client:
+    return Client(DeviceLink(config.tpm_device), config.tpm_device)
 
-    return LinkedTpm(lambda: Client(DeviceLink(config.tpm_device), config.tpm_device))
+
+def _keys(config: Config, events: Events, client: Client, *, makes: bool) -> KeyStore:
+    if config.helper is not None:
+        return FileKeys(KeyUnavailable("under [helper] this version of bcd opens no TPM"))
+    return HostKeys(LinkedKeys(client), events, makes=makes)
 
 
 def _daemon(*, config: Config, **parts: Any) -> "RunningNode":
@@ -106,8 +113,17 @@ class Node(containers.DeclarativeContainer):
     clock: providers.Provider[Clock] = providers.Singleton(SystemClock)
     entropy: providers.Provider[Entropy] = providers.Singleton(SystemEntropy)
     hardware: providers.Provider[Hardware] = providers.Singleton(SysfsHardware)
-    tpm: providers.Provider[Tpm] = providers.Singleton(_tpm, config)
-    keys: providers.Provider[KeyStore] = providers.Singleton(FileKeys)
+    # One for the process: its keys' handles are good together, and its lock keeps threads apart.
+    client: providers.Provider[Client] = providers.Singleton(_client, config)
+    # Asked of this one and not of `client()`: in a container made from this one, that is another.
+    give_tpm_back: providers.Provider[None] = providers.Callable(Client.close, client)
+    tpm_is_for_keys: providers.Provider[bool] = providers.Object(True)
+    # Under [helper] the node that is to use the key has no privileges, and opens no TPM.
+    keys_go_into_tpm: providers.Provider[bool] = providers.Callable(
+        lambda config, is_for_keys: config.helper is None and is_for_keys, config, tpm_is_for_keys
+    )
+    tpm: providers.Provider[Tpm] = providers.Singleton(LinkedTpm, client.provider)
+    keys: providers.Provider[KeyStore] = providers.Singleton(_keys, config, events, client, makes=keys_go_into_tpm)
     fs: providers.Provider[Fs] = providers.Singleton(node.data_directory, config)
     record: providers.Provider[LocalFs | None] = providers.Singleton(node.record_directory, config)
     journal: providers.Provider[Journal] = providers.Singleton(SqliteJournal, config.provided.data_dir)
@@ -138,4 +154,5 @@ class Node(containers.DeclarativeContainer):
         events=events,
         version=bcd.__version__,
         check_directory=providers.Callable(node.check_directory, config).provider,
+        tpm_wait_s=config.provided.tpm_wait_s,
     )

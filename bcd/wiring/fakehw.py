@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from dependency_injector import containers, providers
 
 from bcd.adapters.hardware.machine_file import MachineFile
+from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.stream import SocketLink
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.ports.hardware import Hardware
-from bcd.ports.tpm import Tpm
 from bcd.wiring.container import Node
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bcd.adapters.tpmsim.workbench import Workbench
 
 _TPM = "BCD_FAKEHW_TPM"
+_TPM_KEYS = "BCD_FAKEHW_TPM_KEYS"
 
 
 def _machine() -> MachineFile:
@@ -34,23 +36,18 @@ class _NoTpm:
         return
 
 
-def _tpm() -> Tpm:
-    # A join needs none of what this imports.
-    from bcd.adapters.tpm.client import Client
-    from bcd.adapters.tpm.identify import LinkedTpm
-    from bcd.adapters.tpm.stream import SocketLink
-
+def _client() -> Client:
     word = os.environ.get(_TPM, "none")
     kind, _, path = word.partition(":")
     if word == "none":
-        return LinkedTpm(lambda: Client(_NoTpm(), "bcd-fakehw's TPM"))
+        return Client(_NoTpm(), "bcd-fakehw's TPM")
     if kind == "socket" and path:
-        return LinkedTpm(lambda: Client(SocketLink(path), path))
+        return Client(SocketLink(path), path)
     if kind == "sim" and path:
         from bcd.adapters.tpm.link import Late
         from bcd.adapters.tpmsim.link import SimLink
 
-        return LinkedTpm(lambda: Client(SimLink(path, Late), path))
+        return Client(SimLink(path, Late), path)
     why = "want none, sim:FILE or socket:PATH"
     raise FixConfiguration(Message.CONFIG_KEY, path="environment", key=_TPM, why=why)
 
@@ -69,9 +66,14 @@ def workbench(state: str) -> "Workbench":
     return Workbench(state)
 
 
+def _tpm_is_for_keys() -> bool:
+    return os.environ.get(_TPM_KEYS) == "1"
+
+
 @containers.copy(Node)
 class FakehwNode(Node):
     """The production node but for its hardware."""
 
     hardware: providers.Provider[Hardware] = providers.Singleton(_machine)
-    tpm: providers.Provider[Tpm] = providers.Singleton(_tpm)
+    client: providers.Provider[Client] = providers.Singleton(_client)
+    tpm_is_for_keys: providers.Provider[bool] = providers.Callable(_tpm_is_for_keys)

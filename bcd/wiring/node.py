@@ -15,7 +15,9 @@ from bcd.app.look import Look, told
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.model import datadir
 from bcd.domain.model.failures import FixConfiguration, Message
+from bcd.domain.model.keys import KeyUnasked
 from bcd.ports.events import Events
+from bcd.ports.keys import KeyStore
 from bcd.protocol.files.config import Config
 
 
@@ -58,9 +60,10 @@ def record_directory(config: Config) -> LocalFs | None:
     return LocalFs(config.helper.record_dir, SystemClock())
 
 
-def looker(config: Config) -> Look:
-    """A look at the data directory, as `status`, `doctor` and a starting node take it."""
-    parts = reader(config, Quiet())
+def looker(config: Config, keys: KeyStore | None = None) -> Look:
+    """A look at the data directory, as `status`, `doctor` and a starting node take it; without `keys` it opens no TPM,
+    and takes a record at its word."""
+    parts = reader(config, Quiet(), keys or FileKeys(KeyUnasked()))
     user = owner(config)
     return Look(parts.fs, parts.load, parts.journal, parts.clock, config.data_dir, user.uid if user else os.geteuid())
 
@@ -87,7 +90,7 @@ class Reader:
     clock: SystemClock
 
 
-def reader(config: Config, events: Events) -> Reader:
+def reader(config: Config, events: Events, keys: KeyStore) -> Reader:
     fs = data_directory(config)
-    load = Load(fs, FileKeys(), events, config.data_dir)
+    load = Load(fs, keys, events, config.data_dir)
     return Reader(fs, load, SqliteJournal(config.data_dir, holder), SystemClock())

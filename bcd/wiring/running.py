@@ -67,6 +67,7 @@ def build(
         supervisor=Systemd(),
         boot_id=boot_id(),
         version=bcd.__version__,
+        tpm_wait_s=config.tpm_wait_s,
     )
 
 

@@ -9,6 +9,7 @@ from bcd.adapters.keys.file import FileKeys
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.model.datadir import IDENTITY, KEY
 from bcd.domain.model.identity import Identity, Trust
+from bcd.ports.keys import KeyStore
 from bcd.protocol.files import identity_json, node_key
 from bcd.protocol.pki import certificates
 from tests.fakes import pki
@@ -50,6 +51,7 @@ class MemoryNode:
     disk: Disk = field(default_factory=Disk)
     clock: ManualClock = field(default_factory=ManualClock)
     events: Recorded = field(default_factory=Recorded)
+    keys: KeyStore = field(default_factory=FileKeys)
 
     def __post_init__(self) -> None:
         self.fs = LocalFs(PATH, self.clock, self.owner, self.disk)
@@ -75,7 +77,7 @@ class MemoryNode:
 
     @property
     def load(self) -> Load:
-        return Load(self.fs, FileKeys(), self.events, PATH)
+        return Load(self.fs, self.keys, self.events, PATH)
 
     def told(self, level: str) -> list[str]:
         return [text for told, text, _ in self.events.lines if told == level]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bcd.adapters.fs.local import LocalFs
-from bcd.adapters.keys.file import FileKeys
 from bcd.app.inbox import Event, Inbox, Send
 from bcd.app.node import Node
 from bcd.app.worker import Task, Worker, outcome
@@ -127,6 +126,7 @@ class World:
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     supervisor: MemorySupervisor = field(default_factory=MemorySupervisor)
     entropy: Entropy = field(default_factory=Half)
+    tpm_wait_s: float = 0.0
     make_worker: Callable[[str, Send], Worker] | None = None
 
     def __post_init__(self) -> None:
@@ -221,9 +221,9 @@ class World:
         Node(
             fs=node.fs,
             load=node.load,
-            keys=FileKeys(),
+            keys=node.keys,
             change=ChangeIdentity(node.fs),
-            renew=Renew(writing, FileKeys(), change, pki.PINS),
+            renew=Renew(writing, node.keys, change, pki.PINS),
             take_in=TakeIn(writing, change, self.events, pki.PINS),
             gateway=self.gateway,
             open_journal=self._open_journal,
@@ -234,6 +234,7 @@ class World:
             supervisor=self.supervisor,
             boot_id="boot",
             version="0.0.0-test",
+            tpm_wait_s=self.tpm_wait_s,
             worker=self.make_worker or (lambda name, send: InlineWorker(self, send)),
         )(self.inbox)
 

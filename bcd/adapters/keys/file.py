@@ -2,7 +2,7 @@
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bcd.domain.model.keys import KeyKind, KeyMalformed, KeyState, KeyUnavailable
+from bcd.domain.model.keys import Hash, KeyKind, KeyMalformed, KeyState, KeyUnasked, KeyUnavailable
 from bcd.protocol.files import node_key
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.pki import csr, ecdsa
@@ -27,15 +27,25 @@ class FileKey:
     def record(self) -> bytes:
         return node_key.encode_file_key(self._key)
 
-    def sign(self, message: bytes) -> bytes:
-        return ecdsa.sign(self._key, message)
+    def sign(self, message: bytes, digest: Hash = Hash.SHA256) -> bytes:
+        return ecdsa.sign(self._key, message, digest)
 
     def request(self) -> bytes:
         return csr.make_csr(self._key)
 
+    def release(self) -> None:
+        return
+
+
+_NO_TPM = KeyUnavailable("this process uses no TPM: run it where the key was made")
+
 
 class FileKeys:
-    """Makes and opens file keys. A TPM record is told apart from a broken file: nothing may call it a mismatch."""
+    """Makes and opens file keys. A TPM record is told apart from a broken file: nothing may call it a mismatch.
+    `record` is what it is to whoever asks no TPM."""
+
+    def __init__(self, record: KeyUnavailable | KeyUnasked = _NO_TPM) -> None:
+        self._record = record
 
     def create(self) -> FileKey:
         return FileKey(ec.generate_private_key(ec.SECP256R1()))
@@ -46,5 +56,5 @@ class FileKeys:
         except MalformedFile as error:
             return KeyMalformed(str(error), len(record))
         if isinstance(key, node_key.TpmRecord):
-            return KeyUnavailable("this version of bcd has no TPM client")
+            return self._record
         return FileKey(key)

@@ -23,6 +23,8 @@ from bcd.protocol.tpm2.wire import Malformed
 MAX_LOADED = 3
 # Between sendings of the same bytes: two seconds in all, as long as a self-test of a slow chip.
 AGAIN_AFTER_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.73)
+# An end is not held up by a chip that takes its time.
+CLOSE_WITHIN_S = 0.5
 # A handle that denotes nothing (any more), by a TPM and by the kernel's resource manager.
 _GONE = frozenset({Rc.HANDLE, *range(Rc.REFERENCE_H0, Rc.REFERENCE_H0 + 7)})
 _GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
@@ -147,11 +149,16 @@ class Client:
             self._flush(key)
 
     def close(self) -> None:
-        """Flushes what this client loaded, and gives the TPM back. Never fails: it ends what may have failed."""
-        with self._lock:
+        """Flushes what this client loaded, and gives the TPM back. Never fails: it ends what may have failed. A command
+        under way is left to itself, and with it the rest to the kernel."""
+        if not self._lock.acquire(timeout=CLOSE_WITHIN_S):
+            return
+        try:
             with suppress(Failure):
                 self._flush_all()
             self._forget()
+        finally:
+            self._lock.release()
 
     def failed(self, command: Command[P, A], why: str) -> Failure:
         return failures.failed(self.device, command.name, why)

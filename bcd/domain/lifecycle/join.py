@@ -8,7 +8,7 @@ from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.set_aside import set_journal_aside
 from bcd.domain.model import datadir
 from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
-from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, Refused, TryLater
+from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, NotThereYet, Refused, TryLater
 from bcd.domain.model.identity import Identity
 from bcd.domain.model.joining import (
     AskAgain,
@@ -18,7 +18,7 @@ from bcd.domain.model.joining import (
     Progress,
     next_step,
 )
-from bcd.domain.model.keys import KeyKind, KeyState
+from bcd.domain.model.keys import KeyKind, KeyState, KeyUnavailable
 from bcd.domain.model.loading import Loaded, NotJoined
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.pending import PendingJoin, SealedToken
@@ -34,10 +34,12 @@ from bcd.ports.journal import CorruptJournal, Journal, JournalOf, NoJournal
 from bcd.ports.keys import KeyStore, NodeKey
 from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.files.encoding import MalformedFile
-from bcd.protocol.pki import join_response, seal
+from bcd.protocol.pki import csr, join_response, seal
 
 # Decision 3: how long a join waits for another writer.
 LOCK_WAIT_S = 45.0
+# How often a TPM that is not there yet is looked for.
+TPM_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Joined:
 class Join:
     """`fs` is the data directory; `record` the helper's, or None without `[helper]`. `recipient` reads the sealing key
     when a token is to be sealed, and not before. `check_directory` raises FixConfiguration for a data directory that
-    others can get into: no key is to be born there."""
+    others can get into: no key is to be born there. `tpm_wait_s` is how long a TPM that the identity needs is waited
+    for, since a device may show up late in a boot."""
 
     fs: Fs
     path: str
@@ -80,11 +83,12 @@ class Join:
     events: Events
     version: str
     check_directory: Callable[[], None] = lambda: None
+    tpm_wait_s: float = 0.0
 
     def __call__(self, wanted: Wanted) -> Joined:
         """The identity of this machine, there already or new and durable. Any Failure leaves what was on disk."""
         with self.fs.lock(LOCK_WAIT_S):
-            match self.load():
+            match self._found():
                 case NotJoined() as found:
                     pass
                 case Loaded(identity, kind):
@@ -98,6 +102,17 @@ class Join:
             self._put_in_order()
             self.credential.spent()
             return Joined(identity, key.kind, already=False)
+
+    def _found(self) -> Loaded | NotJoined:
+        """What is there, once the TPM that it needs is."""
+        until_s = self.clock.boottime_s() + self.tpm_wait_s
+        while True:
+            try:
+                return self.load()
+            except NotThereYet:
+                if self.clock.boottime_s() >= until_s:
+                    raise
+            self.clock.wait(TPM_LOOK_S)
 
     def _already(self, identity: Identity, kind: KeyKind, wanted: Wanted) -> Joined:
         if wanted.node_id is not None and wanted.node_id != identity.node_id:
@@ -154,9 +169,17 @@ class Join:
 
     def _key_of(self, pending: PendingJoin) -> NodeKey:
         key = self.keys.open(pending.key)
+        if isinstance(key, KeyUnavailable):
+            raise TryLater(Message.KEY_UNAVAILABLE, why=key.why)
         if isinstance(key, KeyState):
-            raise MustJoinAgain(Message.PENDING_UNREADABLE, path=f"{self.path}/{PENDING}", why="holds no usable key")
-        return key
+            why = "holds no usable key"
+        elif key.spki == _requested(pending.csr):
+            return key
+        elif key.kind is KeyKind.TPM:
+            why = "the TPM derives another key than the one it asks for (was the TPM cleared?)"
+        else:
+            why = "holds another key than the one it asks for"
+        raise MustJoinAgain(Message.PENDING_UNREADABLE, path=f"{self.path}/{PENDING}", why=why)
 
     def _ask(self, pending: PendingJoin, key: NodeKey) -> join_response.JoinResponse:
         progress = Progress(pending_id=pending.pending_id)
@@ -231,3 +254,10 @@ class Join:
             case JournalOf() | NoJournal():
                 return
         set_journal_aside(self.fs, new_name)
+
+
+def _requested(request: bytes) -> bytes | None:
+    try:
+        return csr.key_of(request)
+    except csr.MalformedCsr:
+        return None

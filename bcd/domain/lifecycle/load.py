@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bcd.domain.model import datadir
 from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
-from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, Refused, TryLater
+from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, NotThereYet, Refused, TryLater
 from bcd.domain.model.keys import KeyAbsent, KeyDenied, KeyHeld, KeyState
 from bcd.domain.model.loading import (
     Decision,
@@ -84,8 +84,8 @@ class Load:
                 return MustJoinAgain(Message.IDENTITY_UNREADABLE, path=self._full(IDENTITY), size=size, why=why)
             case Denied(name_is_key):
                 return Refused(Message.PERMISSION_DENIED, path=self._full(KEY if name_is_key else IDENTITY))
-            case Unavailable(why):
-                return TryLater(Message.KEY_UNAVAILABLE, why=why)
+            case Unavailable(why, absent):
+                return (NotThereYet if absent else TryLater)(Message.KEY_UNAVAILABLE, why=why)
             case Mismatch(tpm):
                 return MustJoinAgain(Message.KEY_MISMATCH_TPM if tpm else Message.KEY_MISMATCH)
 

@@ -160,6 +160,10 @@ class TryLater(Failure):
     exit = Exit.TRY_LATER
 
 
+class NotThereYet(TryLater):
+    """The TPM that the identity needs is not there, as a device may not be that early in a boot."""
+
+
 class NotJoined(TryLater):
     """There is no identity yet."""
 

@@ -11,6 +11,14 @@ class KeyKind(StrEnum):
     TPM = "tpm"
 
 
+class Hash(StrEnum):
+    """What of a message is signed."""
+
+    SHA256 = "sha256"
+    SHA384 = "sha384"
+    SHA512 = "sha512"
+
+
 @dataclass(frozen=True)
 class KeyAbsent:
     """There is no such file."""
@@ -31,9 +39,16 @@ class KeyMalformed:
 
 @dataclass(frozen=True)
 class KeyUnavailable:
-    """The file is a TPM record and the TPM cannot be asked now; whether it matches is not known."""
+    """The file is a TPM record and the TPM cannot be asked now; whether it matches is not known. `absent`: there is
+    no TPM, which early in a boot may mean: not yet."""
 
     why: str
+    absent: bool = False
+
+
+@dataclass(frozen=True)
+class KeyUnasked:
+    """The file is a TPM record, and whoever looks asks no TPM: `status`."""
 
 
 @dataclass(frozen=True)
@@ -44,4 +59,4 @@ class KeyHeld:
     spki: bytes
 
 
-KeyState = KeyAbsent | KeyDenied | KeyMalformed | KeyUnavailable | KeyHeld
+KeyState = KeyAbsent | KeyDenied | KeyMalformed | KeyUnavailable | KeyUnasked | KeyHeld

@@ -7,7 +7,16 @@ matches, each of them may be what somebody needs to get the node back.
 from dataclasses import dataclass
 
 from bcd.domain.model.identity import Identity
-from bcd.domain.model.keys import KeyAbsent, KeyDenied, KeyHeld, KeyKind, KeyMalformed, KeyState, KeyUnavailable
+from bcd.domain.model.keys import (
+    KeyAbsent,
+    KeyDenied,
+    KeyHeld,
+    KeyKind,
+    KeyMalformed,
+    KeyState,
+    KeyUnasked,
+    KeyUnavailable,
+)
 
 
 @dataclass(frozen=True)
@@ -58,9 +67,11 @@ class Denied:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """The key is in a TPM that cannot be asked now. Never to be told as a mismatch."""
+    """The key is in a TPM that cannot be asked now. Never to be told as a mismatch. `absent`: there is no TPM, or not
+    yet."""
 
     why: str
+    absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,9 +120,12 @@ def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decisi
             pass
     if isinstance(next_key, KeyHeld) and next_key.spki == stored.leaf.spki:
         return PromoteNext(stored, next_key.kind)
+    if isinstance(key, KeyUnasked):
+        # Whoever asks no TPM takes the record at its word.
+        return LoadedAsIs(stored, KeyKind.TPM)
     if isinstance(key, KeyHeld) and key.spki == stored.leaf.spki:
         match next_key:
-            case KeyAbsent() | KeyDenied() | KeyUnavailable():
+            case KeyAbsent() | KeyDenied() | KeyUnavailable() | KeyUnasked():
                 # What cannot be read is not known to be superfluous, and does not stand in the way either.
                 return LoadedAsIs(stored, key.kind)
             case KeyHeld() | KeyMalformed():
@@ -120,8 +134,11 @@ def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decisi
         match state:
             case KeyDenied():
                 return Denied(name_is_key=True)
-            case KeyUnavailable(why):
-                return Unavailable(why)
+            case KeyUnavailable(why, absent):
+                return Unavailable(why, absent)
+            case KeyUnasked():
+                # The record of the next key is the only one that can be the leaf's.
+                return LoadedAsIs(stored, KeyKind.TPM)
             case _:
                 pass
     return Mismatch(tpm=isinstance(key, KeyHeld) and key.kind is KeyKind.TPM)

@@ -49,6 +49,10 @@ def encode_file_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
+def encode_tpm_record(record: TpmRecord) -> bytes:
+    return f"{_BEGIN}\n{base64.b64encode(record.unique).decode()}\n-----END {TPM_LABEL}-----\n".encode()
+
+
 def _record(data: bytes) -> TpmRecord:
     lines = data.decode("ascii", "replace").split("\n")
     # PEM of 32 bytes is three lines, each with its end.

@@ -9,10 +9,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from bcd.domain.model.keys import Hash
+
 # FIPS 186-5 and SEC 2: the order of P-256's group, and a coordinate's or a signature half's length.
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 HALF_BYTES = 32
 SIGNATURE_BYTES = 2 * HALF_BYTES
+_HASHES: dict[Hash, hashes.HashAlgorithm] = {
+    Hash.SHA256: hashes.SHA256(),
+    Hash.SHA384: hashes.SHA384(),
+    Hash.SHA512: hashes.SHA512(),
+}
 
 
 class MalformedKey(ValueError):
@@ -58,9 +65,9 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def sign(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
-    """ECDSA over SHA-256(message), P1363."""
-    return p1363(key.sign(message, ec.ECDSA(hashes.SHA256())))
+def sign(key: ec.EllipticCurvePrivateKey, message: bytes, digest: Hash = Hash.SHA256) -> bytes:
+    """ECDSA over the message's digest, P1363."""
+    return p1363(key.sign(message, ec.ECDSA(_HASHES[digest])))
 
 
 def p1363(der: bytes) -> bytes:
@@ -69,8 +76,8 @@ def p1363(der: bytes) -> bytes:
     return r.to_bytes(HALF_BYTES) + s.to_bytes(HALF_BYTES)
 
 
-def verifies(key: ec.EllipticCurvePublicKey, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` (P1363, 64 bytes, r and s in [1, n-1], high s accepted) is over SHA-256(message)."""
+def verifies(key: ec.EllipticCurvePublicKey, message: bytes, signature: bytes, digest: Hash = Hash.SHA256) -> bool:
+    """Whether `signature` (P1363, 64 bytes, r and s in [1, n-1], high s accepted) is over the message's digest."""
     if len(signature) != SIGNATURE_BYTES:
         return False
     r = int.from_bytes(signature[:HALF_BYTES])
@@ -78,7 +85,7 @@ def verifies(key: ec.EllipticCurvePublicKey, message: bytes, signature: bytes) -
     if not (0 < r < _ORDER and 0 < s < _ORDER):
         return False
     try:
-        key.verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+        key.verify(encode_dss_signature(r, s), message, ec.ECDSA(_HASHES[digest]))
     except InvalidSignature:
         return False
     return True

@@ -1,7 +1,9 @@
-"""The ports `KeyStore` and `NodeKey`: one contract over file keys, and what of a record is no key."""
+"""The ports `KeyStore` and `NodeKey`: one contract over file keys and keys in a TPM, and what of a record is no key."""
 
 import base64
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -12,10 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcd.adapters.keys.file import FileKey, FileKeys
-from bcd.domain.model.keys import KeyMalformed, KeyState, KeyUnavailable
+from bcd.adapters.keys.tpm import HostKeys
+from bcd.adapters.tpm.keys import LinkedKeys
+from bcd.domain.model.failures import Failure, TryLater
+from bcd.domain.model.keys import Hash, KeyKind, KeyMalformed, KeyState, KeyUnasked, KeyUnavailable
 from bcd.ports.keys import KeyStore, NodeKey
+from bcd.protocol.pki import ecdsa
+from tests.fakes import swtpm
 from tests.fakes.contracts import checks_of, failed_checks
+from tests.fakes.joining import Recorded
+from tests.fakes.memory_tpm import ABSENT, LOCKED, MemoryTpmKeys
 from tests.fakes.properties import few
+from tests.fakes.swtpm import SwTpm
 
 MESSAGE = b"what is to be signed"
 
@@ -85,9 +95,138 @@ class KeysContract:
             assert found.why
 
 
-@pytest.mark.parametrize("check", checks_of(KeysContract).values(), ids=checks_of(KeysContract))
+every = pytest.mark.parametrize("check", checks_of(KeysContract).values(), ids=checks_of(KeysContract))
+
+
+@every
 def test_file_keys_meet_the_contract(check: Callable[[KeyStore], None]) -> None:
     check(FileKeys())
+
+
+@every
+def test_keys_of_a_tpm_in_memory_meet_the_contract(check: Callable[[KeyStore], None]) -> None:
+    check(HostKeys(MemoryTpmKeys(), Recorded()))
+
+
+@every
+def test_keys_of_a_machine_without_a_tpm_meet_the_contract(check: Callable[[KeyStore], None]) -> None:
+    check(HostKeys(MemoryTpmKeys(trouble=ABSENT), Recorded()))
+
+
+@pytest.fixture(scope="module")
+def tpm() -> Iterator[SwTpm]:
+    with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home) / "tpm") as found:
+        yield found
+
+
+@every
+def test_keys_of_a_software_tpm_meet_the_contract(check: Callable[[KeyStore], None], tpm: SwTpm) -> None:
+    client = tpm.client()
+    try:
+        check(HostKeys(LinkedKeys(client), Recorded()))
+    finally:
+        client.close()
+    assert tpm.transient() == ""
+
+
+# --- Keys in a TPM
+
+
+def test_a_tpm_record_is_the_unique_alone_and_nothing_of_the_key() -> None:
+    key = HostKeys(MemoryTpmKeys(), Recorded()).create()
+    lines = key.record.decode().split("\n")
+    assert lines[0] == "-----BEGIN BCD TPM NODE KEY-----"
+    assert len(base64.b64decode(lines[1])) == 32
+    assert lines[2:] == ["-----END BCD TPM NODE KEY-----", ""]
+    assert key.kind is KeyKind.TPM
+
+
+@pytest.mark.parametrize("digest", Hash)
+@pytest.mark.parametrize("store", [FileKeys(), HostKeys(MemoryTpmKeys(), Recorded())], ids=["file", "tpm"])
+def test_a_key_signs_with_each_hash_and_says_the_same_kid(store: KeyStore, digest: Hash) -> None:
+    key = store.create()
+    algorithm = {Hash.SHA256: hashes.SHA256(), Hash.SHA384: hashes.SHA384(), Hash.SHA512: hashes.SHA512()}[digest]
+    signature = key.sign(MESSAGE, digest)
+    der = encode_dss_signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
+    public(key.spki).verify(der, MESSAGE, ec.ECDSA(algorithm))
+    assert ecdsa.thumbprint(public(key.spki)) == ecdsa.thumbprint(public(opened(store, key.record).spki))
+
+
+def test_each_hash_is_signed_by_a_software_tpm(tpm: SwTpm) -> None:
+    client = tpm.client()
+    key = HostKeys(LinkedKeys(client), Recorded()).create()
+    for digest in Hash:
+        assert ecdsa.verifies(public(key.spki), MESSAGE, key.sign(MESSAGE, digest), digest)
+    client.close()
+
+
+def test_a_cleared_tpm_derives_another_key_and_never_signs_as_the_one_before() -> None:
+    held = MemoryTpmKeys()
+    store = HostKeys(held, Recorded())
+    key = store.create()
+    held.clear()
+    assert opened(store, key.record).spki != key.spki
+    with pytest.raises(TryLater, match="was the TPM cleared"):
+        key.sign(MESSAGE)
+
+
+@pytest.mark.parametrize(("trouble", "absent"), [(ABSENT, True), (LOCKED, False)])
+def test_a_tpm_that_cannot_be_asked_makes_no_key_malformed_or_another(trouble: Failure, absent: bool) -> None:
+    held = MemoryTpmKeys()
+    store = HostKeys(held, Recorded())
+    record = store.create().record
+    held.trouble = trouble
+    assert store.open(record) == KeyUnavailable(trouble.text, absent)
+    assert isinstance(store.open(tpm_record(bytes(33))), KeyMalformed)
+
+
+@pytest.mark.parametrize(
+    ("held", "level", "why"),
+    [
+        (MemoryTpmKeys(trouble=ABSENT), "info", "this machine has no TPM 2.0"),
+        (MemoryTpmKeys(trouble=LOCKED), "warning", "the TPM cannot hold it"),
+        (MemoryTpmKeys(signs=False), "warning", "the TPM cannot hold it"),
+    ],
+)
+def test_a_tpm_that_takes_no_key_is_said_once_and_the_key_is_a_file(held: MemoryTpmKeys, level: str, why: str) -> None:
+    events = Recorded()
+    store = HostKeys(held, events)
+    assert [store.create().kind for _ in range(3)] == [KeyKind.FILE] * 3
+    [(said, text, _)] = events.lines
+    assert said == level
+    assert text == f"the node key is a file: {why}"
+
+
+def test_a_new_key_costs_a_derivation_and_the_signature_of_its_request() -> None:
+    held = MemoryTpmKeys()
+    key = HostKeys(held, Recorded()).create()
+    assert key.request() == key.request()
+    assert held.commands == ["CreatePrimary", "Sign"]
+
+
+def test_a_released_key_makes_room_and_a_tpm_in_trouble_does_not_stop_that() -> None:
+    held = MemoryTpmKeys()
+    key = HostKeys(held, Recorded()).create()
+    key.release()
+    assert held.loaded == set()
+    key.sign(MESSAGE)
+    assert held.commands == ["CreatePrimary", "Sign", "CreatePrimary", "Sign"]
+    held.trouble = LOCKED
+    key.release()
+
+
+def test_where_new_keys_do_not_go_into_the_tpm_those_in_it_are_opened_all_the_same() -> None:
+    held, events = MemoryTpmKeys(), Recorded()
+    record = HostKeys(held, events).create().record
+    store = HostKeys(held, events, makes=False)
+    assert store.create().kind is KeyKind.FILE
+    assert opened(store, record).kind is KeyKind.TPM
+    assert events.lines == []
+
+
+def test_who_asks_no_tpm_takes_a_record_at_its_word() -> None:
+    assert FileKeys(KeyUnasked()).open(tpm_record(bytes(32))) == KeyUnasked()
+    assert isinstance(FileKeys(KeyUnasked()).open(tpm_record(bytes(31))), KeyMalformed)
 
 
 class AnotherCurve(FileKeys):
@@ -107,7 +246,7 @@ class OpensAnother(FileKeys):
 
 
 class _Der(FileKey):
-    def sign(self, message: bytes) -> bytes:
+    def sign(self, message: bytes, digest: Hash = Hash.SHA256) -> bytes:
         return self._key.sign(message, ec.ECDSA(hashes.SHA256()))
 
 

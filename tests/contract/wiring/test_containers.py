@@ -50,7 +50,7 @@ def test_every_provider_builds_and_writes_nothing(container: type[Node], tmp_pat
     assert {"join", "reset", "load", "fs", "transport", "journal", "hand_over"} <= set(provided(container))
     for name in provided(container):
         made = getattr(node, name)()
-        assert made is not None or name == "record", name
+        assert made is not None or name in {"record", "give_tpm_back"}, name
     assert not (tmp_path / "data").exists()
 
 

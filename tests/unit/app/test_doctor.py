@@ -1,5 +1,6 @@
 """The report of doctor, as a function of what was seen: each finding, its level and the way back."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,13 +9,14 @@ from bcd.app.doctor import Doctor
 from bcd.app.findings import JOIN_AGAIN, Check, Finding, Level
 from bcd.app.look import PendingUnreadable, Sight
 from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY, Directory
-from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, NotJoined, Refused
+from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, NotJoined, Refused, TryLater
 from bcd.domain.model.identity import renew_at
 from bcd.domain.model.keys import KeyKind
 from bcd.domain.model.loading import Loaded, LoadedAsIs, PromoteNext, RemoveNext
 from bcd.domain.model.names import Role
 from bcd.domain.model.pending import PendingJoin
 from bcd.domain.model.pins import Pin, Pins
+from bcd.domain.model.tpm import EkKind, EndorsementKey, TpmFound
 from bcd.ports.journal import CorruptJournal, JournalOf, NoJournal, Told
 from bcd.protocol.files.config import Address, Config
 from tests.fakes import pki
@@ -56,6 +58,7 @@ def report(seen: Sight | None = None, config: Config | Failure = CONFIG, **asked
         None if isinstance(config, Failure) else lambda: seen or sight(),
         lambda _config, _address: answer(asked.get("reach")),  # type: ignore[arg-type,return-value]
         lambda _: answer(asked.get("key")),  # type: ignore[arg-type,return-value]
+        None if asked.get("tpm") is None else lambda: answer(asked["tpm"]),  # type: ignore[arg-type,return-value]
     )
     findings = doctor()
     assert len({finding.check for finding in findings}) == len(findings)
@@ -301,3 +304,64 @@ def test_a_revoked_node_is_not_told_to_start_again() -> None:
     assert found.level is Level.FAIL
     assert found.message.startswith("revoked: operator: stolen, at 2026-09-26T12:00:00Z")
     assert found.way_back == JOIN_AGAIN
+
+
+# --- The TPM
+
+
+EK = EndorsementKey(EkKind.RSA_2048, b"spki", None, False, None)
+TPM = TpmFound("/dev/tpmrm0", (EK,), (), None, ("sha256",), None)
+NO_TPM = TryLater(Message.TPM_ABSENT, device="/dev/tpmrm0", why="No such file or directory")
+PASSWORD = TryLater(Message.TPM_PASSWORD, hierarchy="owner", device="/dev/tpmrm0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tpm", "level", "message", "way_back"),
+    [
+        (KeyKind.TPM, TPM, Level.OK, "in the TPM", ""),
+        (KeyKind.FILE, NO_TPM, Level.OK, "a file; this machine has no TPM 2.0", ""),
+        (KeyKind.FILE, None, Level.OK, "a file; no TPM is used here", ""),
+        (KeyKind.FILE, TPM, Level.WARN, "a file, on a machine with a TPM", "the next renewal moves it into the TPM"),
+        (
+            KeyKind.FILE,
+            replace(TPM, node_keys=PASSWORD),
+            Level.WARN,
+            "a file, on a machine whose TPM cannot hold it",
+            "see the tpm check",
+        ),
+        (
+            KeyKind.FILE,
+            TryLater(Message.TPM_LOCKOUT, device="/dev/tpmrm0"),
+            Level.WARN,
+            "a file, on a machine whose TPM cannot hold it",
+            "see the tpm check",
+        ),
+    ],
+)
+def test_where_the_node_key_is(
+    kind: KeyKind, tpm: TpmFound | Failure | None, level: Level, message: str, way_back: str
+) -> None:
+    """Specification, "Seeing where the key is"."""
+    found = report(sight(LoadedAsIs(IDENTITY, kind)), tpm=tpm)
+    assert found["node key"] == Finding("node key", level, message, way_back)
+
+
+def test_a_tpm_that_takes_node_keys_is_shown_with_what_goes_on_an_allow_list() -> None:
+    """Field report B46: also when the chip holds no certificate."""
+    finding = report(tpm=TPM)["tpm"]
+    assert finding == Finding("tpm", Level.OK, f"/dev/tpmrm0 holds node keys; EK rsa-2048 {EK.sha256}")
+
+
+@pytest.mark.parametrize("tpm", [PASSWORD, replace(TPM, node_keys=PASSWORD)])
+def test_a_tpm_that_takes_none_is_a_warning_with_the_way_back(tpm: TpmFound | Failure) -> None:
+    finding = report(tpm=tpm)["tpm"]
+    assert finding.level is Level.WARN
+    assert finding.message == "the TPM's owner hierarchy has a password (/dev/tpmrm0)"
+    assert finding.way_back == "take it away with tpm2_changeauth -c owner"
+
+
+def test_a_machine_without_a_tpm_lacks_nothing() -> None:
+    assert report(tpm=NO_TPM)["tpm"] == Finding(
+        "tpm", Level.NOT_APPLICABLE, "no TPM 2.0: /dev/tpmrm0: No such file or directory"
+    )
+    assert report()["tpm"].level is Level.NOT_APPLICABLE

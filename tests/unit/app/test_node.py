@@ -10,18 +10,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bcd.adapters.keys.file import FileKeys
+from bcd.adapters.keys.tpm import HostKeys
 from bcd.app.inbox import Inbox
 from bcd.app.worker import ThreadWorker
 from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
-from bcd.domain.model.failures import IdentityDead, Message, MustJoinAgain, NotJoined, TryLater
+from bcd.domain.model.failures import IdentityDead, Message, MustJoinAgain, NotJoined, NotThereYet, TryLater
 from bcd.domain.model.identity import Leaf
 from bcd.ports.gateway import Bundle, Ended, Pair, RenewAnswer, RenewNow, RenewQuestion, Retired, Revoked, Welcome
 from bcd.protocol.files import identity_json
 from tests.fakes import pki
 from tests.fakes.disk_changes import Create, Rename, Unlink
 from tests.fakes.gateway import BUNDLE, REFUSED, MemoryConnection
-from tests.fakes.memory_node import PATH, record
-from tests.fakes.running_node import MemoryJournal, MemorySupervisor, World
+from tests.fakes.joining import Recorded
+from tests.fakes.memory_node import PATH, MemoryNode, record
+from tests.fakes.memory_tpm import ABSENT, LOCKED, MemoryTpmKeys
+from tests.fakes.running_node import MemoryJournal, MemorySupervisor, World, WorldInbox
 
 HOUR_S = 3600.0
 # The first renewal of a world's node, after its beginning: 60 to 65 % less the 10 % that are over by then.
@@ -706,3 +709,72 @@ def test_no_time_a_gateway_tells_ends_the_node(server_time: datetime) -> None:
     world.at(3 * HOUR_S, lambda: world.gateway.session)
     world.run(3 * HOUR_S + 1)
     assert len(world.used("renew")) < 40
+
+
+# ---- the TPM
+
+
+def in_tpm() -> tuple[World, MemoryTpmKeys]:
+    """A world whose node has joined with a file key, on a machine with a TPM."""
+    held = MemoryTpmKeys()
+    return World(node=MemoryNode(keys=HostKeys(held, Recorded()))), held
+
+
+def test_a_node_with_a_file_key_moves_into_the_tpm_at_its_next_renewal() -> None:
+    world, held = in_tpm()
+    world.run(RENEWS_S + 2 * HOUR_S)
+    assert world.told("renewed")
+    assert world.files[KEY].startswith(b"-----BEGIN BCD TPM NODE KEY-----\n")
+    assert world.gateway.connections[-1].hello is not None
+    assert world.gateway.connections[-1].hello.node_key == "tpm"
+    assert len(held.loaded) == 1
+
+
+def test_a_day_of_renewals_leaves_one_key_loaded() -> None:
+    world, held = in_tpm()
+    world.run(4 * 24 * HOUR_S)
+    assert len(world.told("renewed")) >= 4
+    assert len(held.loaded) == 1
+
+
+def test_a_tpm_that_goes_away_ends_nothing_and_the_renewal_goes_on_trying() -> None:
+    world, held = in_tpm()
+    world.at(20 * HOUR_S, lambda: setattr(held, "trouble", LOCKED))
+    world.run(34 * HOUR_S)
+    assert len(world.told("renewed")) == 1
+    before = world.leaf
+    assert world.told("renewal failed")
+    assert LOCKED.text in str(world.told("renewal failed")[-1]["why"])
+    assert world.leaf == before
+
+
+@pytest.mark.parametrize(("after_s", "loads"), [(1.0, True), (29.9, True), (31.0, False)])
+def test_b37_a_tpm_that_shows_up_late_in_a_boot_is_waited_for_within_bounds(after_s: float, loads: bool) -> None:
+    world, held = in_tpm()
+    world.run(RENEWS_S + 2 * HOUR_S)
+    world.inbox, world.tpm_wait_s, held.trouble = WorldInbox(world), 30.0, ABSENT
+    there_s = world.clock.boottime_s() + after_s
+
+    def look() -> None:
+        held.trouble = None if world.clock.boottime_s() >= there_s else ABSENT
+
+    world.clock.on_wait = look
+    before = world.files[KEY]
+    if loads:
+        world.run(60)
+        assert world.loads == 2
+    else:
+        with pytest.raises(NotThereYet, match="nothing was changed"):
+            world.run(60)
+    assert world.files[KEY] == before
+    assert world.told("waiting for the TPM")
+
+
+def test_a_stop_is_heard_while_the_tpm_is_waited_for() -> None:
+    world, held = in_tpm()
+    world.run(RENEWS_S + 2 * HOUR_S)
+    world.inbox, world.tpm_wait_s, held.trouble = WorldInbox(world), 30.0, ABSENT
+    world.clock.on_wait = world.inbox.stop
+    world.start()
+    assert world.loads == 1
+    assert world.clock.waits[-1] <= 0.5

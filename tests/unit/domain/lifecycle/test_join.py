@@ -7,11 +7,22 @@ import pytest
 from cryptography import x509
 
 from bcd.adapters.fs.local import LocalFs, Owner
+from bcd.adapters.keys.tpm import HostKeys
 from bcd.domain.lifecycle.join import Join, Joined, Wanted
 from bcd.domain.model.backoff import JOIN_ATTEMPTS, join_delay_s
 from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, JOURNAL, JOURNAL_SIDE_FILES, KEY, NEXT_KEY, PENDING
-from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, Refused, TryLater, Usage
+from bcd.domain.model.failures import (
+    Failure,
+    FixConfiguration,
+    Message,
+    MustJoinAgain,
+    NotThereYet,
+    Refused,
+    TryLater,
+    Usage,
+)
 from bcd.domain.model.joining import Answer, Failed, Issued, JoinDenied, Pending
+from bcd.domain.model.keys import KeyKind
 from bcd.domain.model.loading import LoadedAsIs
 from bcd.domain.model.names import NodeId, Role, SpiffeId, TrustDomain
 from bcd.domain.model.pending import PendingJoin
@@ -21,9 +32,10 @@ from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
 from bcd.protocol.pki import csr, ecdsa, seal, statements
 from tests.fakes import joining, pki
 from tests.fakes.disk_changes import Rename
-from tests.fakes.joining import ANY_NODE, TOKEN, ControlPlane, Credential, Silent, journal_of
+from tests.fakes.joining import ANY_NODE, TOKEN, ControlPlane, Credential, Recorded, Silent, journal_of
 from tests.fakes.memory_disk import File, Folder, Link
 from tests.fakes.memory_node import PATH, MemoryNode, record
+from tests.fakes.memory_tpm import ABSENT, LOCKED, MemoryTpmKeys
 
 STAMP = "20260926T120000Z"
 RECORD_PATH = "/var/lib/bcd-hostconfig"
@@ -630,3 +642,62 @@ def test_nothing_is_shown_of_token_or_key_by_any_event_or_failure() -> None:
     assert key.splitlines()[1] not in shown
     assert isinstance(x509.load_der_x509_csr(pending(node).csr), x509.CertificateSigningRequest)
     assert record() != pending(node).key
+
+
+# --- A key in the TPM
+
+
+def with_tpm() -> tuple[MemoryNode, MemoryTpmKeys]:
+    held = MemoryTpmKeys()
+    return MemoryNode(keys=HostKeys(held, Recorded())), held
+
+
+def test_the_key_of_a_join_is_in_the_tpm_and_its_record_on_disk() -> None:
+    node, _ = with_tpm()
+    assert join(node, keys=node.keys, load=node.load).kind is KeyKind.TPM
+    assert node.files[KEY].startswith(b"-----BEGIN BCD TPM NODE KEY-----\n")
+
+
+def test_a_join_that_was_begun_goes_on_with_the_key_that_the_tpm_derives_again() -> None:
+    node, held = with_tpm()
+    assert failure(node, Silent(), keys=node.keys, load=node.load).message is Message.NO_RETRY
+    key = pending(node).key
+    held.trouble = LOCKED
+    assert failure(node, ControlPlane(), keys=node.keys, load=node.load).message is Message.KEY_UNAVAILABLE
+    assert pending(node).key == key
+    held.trouble = None
+    join(node, ControlPlane(), Credential(None), keys=node.keys, load=node.load)
+    assert node.files[KEY] == key
+
+
+def test_a_join_that_was_begun_before_the_tpm_was_cleared_is_given_up_by_a_person() -> None:
+    node, held = with_tpm()
+    failure(node, Silent(), keys=node.keys, load=node.load)
+    held.clear()
+    plane = ControlPlane()
+    found = failure(node, plane, keys=node.keys, load=node.load)
+    assert isinstance(found, MustJoinAgain)
+    assert "the TPM derives another key than the one it asks for (was the TPM cleared?)" in found.text
+    assert plane.sent == []
+    assert PENDING in node.files
+
+
+@pytest.mark.parametrize("after_s", [1.0, 29.9, 31.0])
+def test_b37_a_tpm_that_shows_up_late_in_a_boot_is_waited_for_within_bounds(after_s: float) -> None:
+    node, held = with_tpm()
+    join(node, keys=node.keys, load=node.load)
+    before = node.disk.image
+    held.trouble = ABSENT
+    there_s = node.clock.boottime_s() + after_s
+
+    def look() -> None:
+        held.trouble = None if node.clock.boottime_s() >= there_s else ABSENT
+
+    node.clock.on_wait = look
+    again = join_of(node, ControlPlane(), keys=node.keys, load=node.load, tpm_wait_s=30.0)
+    if after_s < 30:
+        assert again(ANY_NODE).already
+    else:
+        with pytest.raises(NotThereYet):
+            again(ANY_NODE)
+    assert node.disk.image == before

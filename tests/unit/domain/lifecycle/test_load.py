@@ -6,15 +6,19 @@ import pytest
 
 from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.keys.file import FileKeys
+from bcd.adapters.keys.tpm import HostKeys
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
-from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, Refused, TryLater
+from bcd.domain.model.failures import Failure, FixConfiguration, Message, MustJoinAgain, NotThereYet, Refused, TryLater
+from bcd.domain.model.keys import KeyKind
 from bcd.domain.model.loading import LoadedAsIs, NotJoined, PromoteNext, RemoveNext
 from bcd.protocol.files import identity_json
+from bcd.protocol.pki import ecdsa
 from tests.fakes import pki
 from tests.fakes.joining import Recorded
 from tests.fakes.memory_disk import File, Folder, Link
 from tests.fakes.memory_node import PATH, MemoryNode, identity, record
+from tests.fakes.memory_tpm import ABSENT, LOCKED, MemoryTpmKeys
 
 JOIN_AGAIN = "join again: bcd join --reset --yes, then bcd join"
 
@@ -235,3 +239,40 @@ def test_a_file_of_another_owner_loads_when_it_can_be_read() -> None:
     node = MemoryNode().joined()
     node.put(KEY, File(record(), owner=(1000, 1000)))
     assert isinstance(load(node), LoadedAsIs)
+
+
+# --- A key in the TPM
+
+
+def in_tpm() -> tuple[MemoryNode, MemoryTpmKeys]:
+    """A node whose key is in the TPM, with what a renewal that was cut off before its end left."""
+    held = MemoryTpmKeys()
+    node = MemoryNode(keys=HostKeys(held, Recorded()))
+    key, following = node.keys.create(), node.keys.create()
+    stored = identity_json.encode(identity(key=ecdsa.public_key(key.spki)))
+    return node.plant(identity_json=stored, node_key=key.record, node_key_next=following.record), held
+
+
+def test_a_key_is_derived_at_every_load_and_the_one_too_many_goes() -> None:
+    node, held = in_tpm()
+    held.loaded.clear()
+    held.commands.clear()
+    found = load(node)
+    assert isinstance(found, RemoveNext)
+    assert found.kind is KeyKind.TPM
+    assert held.commands == ["CreatePrimary", "CreatePrimary"]
+
+
+@pytest.mark.parametrize(("trouble", "kind"), [(ABSENT, NotThereYet), (LOCKED, TryLater)])
+def test_a_tpm_that_cannot_be_asked_changes_nothing_and_is_no_mismatch(trouble: Failure, kind: type[Failure]) -> None:
+    node, held = in_tpm()
+    held.trouble = trouble
+    found = failure(node)
+    assert type(found) is kind
+    assert found.text == f"the node key is in the TPM, which is unavailable: {trouble.text}; nothing was changed"
+
+
+def test_a_cleared_tpm_is_a_mismatch_that_says_so_and_nothing_goes() -> None:
+    node, held = in_tpm()
+    held.clear()
+    assert failure(node).message is Message.KEY_MISMATCH_TPM

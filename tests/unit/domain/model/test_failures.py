@@ -39,6 +39,7 @@ def test_each_class_of_failure_exits_as_the_operator_must_act() -> None:
         "Internal": 70,
         "TryLater": 75,
         "NotJoined": 75,
+        "NotThereYet": 75,
         "IdentityDead": 1,
         "MustJoinAgain": 76,
         "Refused": 77,

@@ -7,7 +7,16 @@ import pytest
 
 from bcd.domain.model import loading
 from bcd.domain.model.identity import Identity, Leaf
-from bcd.domain.model.keys import KeyAbsent, KeyDenied, KeyHeld, KeyKind, KeyMalformed, KeyState, KeyUnavailable
+from bcd.domain.model.keys import (
+    KeyAbsent,
+    KeyDenied,
+    KeyHeld,
+    KeyKind,
+    KeyMalformed,
+    KeyState,
+    KeyUnasked,
+    KeyUnavailable,
+)
 from bcd.domain.model.loading import (
     Denied,
     IdentityAbsent,
@@ -150,3 +159,21 @@ def test_loading_twice_is_loading_once(identity: IdentityState) -> None:
                 assert decide(identity, key, ABSENT) == LoadedAsIs(HELD, decision.kind)
             case _:
                 assert decide(identity, key, next_key) == decision
+
+
+@pytest.mark.parametrize("next_key", [*KEYS, KeyUnasked()], ids=str)
+def test_who_asks_no_tpm_takes_the_record_at_its_word(next_key: KeyState) -> None:
+    decision = decide(IdentityStored(HELD), KeyUnasked(), next_key)
+    assert decision == (PromoteNext(HELD, next_key.kind) if next_key in RIGHT else AS_IS_T)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_a_next_key_that_nobody_asked_is_never_superfluous_and_never_a_mismatch(key: KeyState) -> None:
+    decision = decide(IdentityStored(HELD), key, KeyUnasked())
+    assert not isinstance(decision, Mismatch | RemoveNext | PromoteNext)
+
+
+def test_a_tpm_that_is_not_there_may_be_there_soon() -> None:
+    assert decide(IdentityStored(HELD), KeyUnavailable("no device", absent=True), ABSENT) == Unavailable(
+        "no device", absent=True
+    )
