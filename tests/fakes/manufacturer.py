@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 EK_PURPOSE = "2.23.133.8.1"
 RSA_ENCRYPTION, RSAES_OAEP = "1.2.840.113549.1.1.1", "1.2.840.113549.1.1.7"
 NULL = b"\x05\x00"
-Extension = tuple[str, bool, bytes]
+# Of a critical that is bytes, these are its content.
+Extension = tuple[str, bool | bytes, bytes]
 
 
 def tlv(tag: int, *parts: bytes) -> bytes:
@@ -64,7 +65,7 @@ def name(common: str, *, organization: str = "Maker Ltd", one_set: bool = False,
 EMPTY_NAME = tlv(0x30)
 
 
-def extension(kind: str, value: bytes, critical: bool = True) -> Extension:
+def extension(kind: str, value: bytes, critical: bool | bytes = True) -> Extension:
     return kind, critical, value
 
 
@@ -128,6 +129,12 @@ _SIGNATURES: dict[str, hashes.HashAlgorithm] = {
 ECDSA_SHA256, RSA_SHA256, RSA_SHA1 = "1.2.840.10045.4.3.2", "1.2.840.113549.1.1.11", "1.2.840.113549.1.1.5"
 
 
+def _critical(critical: bool | bytes) -> list[bytes]:
+    if isinstance(critical, bytes):
+        return [tlv(0x01, critical)]
+    return [tlv(0x01, b"\xff")] if critical else []
+
+
 @dataclass(frozen=True)
 class Form:
     """A certificate before it is signed. `serial` is the INTEGER's content; `algorithm` the signature's."""
@@ -138,15 +145,17 @@ class Form:
     extensions: Sequence[Extension]
     serial: bytes = b"\x11\x22"
     not_before: bytes = b"200101000000Z"
-    not_after: bytes = b"300101000000Z"
+    not_after: bytes | None = b"300101000000Z"
     algorithm: str = ECDSA_SHA256
     version: bytes = tlv(0xA0, integer(2))
+
+    def _dates(self) -> list[bytes]:
+        return [at for at in (self.not_before, self.not_after) if at is not None]
 
     def signed(self, key: Any) -> bytes:
         algorithm = tlv(0x30, oid(self.algorithm), *([NULL] if self.algorithm.startswith("1.2.840.113549") else []))
         rows = [
-            tlv(0x30, oid(kind), *([tlv(0x01, b"\xff")] if critical else []), tlv(0x04, value))
-            for kind, critical, value in self.extensions
+            tlv(0x30, oid(kind), *_critical(critical), tlv(0x04, value)) for kind, critical, value in self.extensions
         ]
         tbs = tlv(
             0x30,
@@ -154,7 +163,7 @@ class Form:
             tlv(0x02, self.serial),
             algorithm,
             self.issuer,
-            tlv(0x30, *(tlv(0x17 if len(at) < 15 else 0x18, at) for at in (self.not_before, self.not_after))),
+            tlv(0x30, *(tlv(0x17 if len(at) < 15 else 0x18, at) for at in self._dates())),
             self.subject,
             self.spki,
             *([tlv(0xA3, tlv(0x30, *rows))] if rows else []),

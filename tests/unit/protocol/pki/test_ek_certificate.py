@@ -94,6 +94,30 @@ def test_a_name_is_the_same_in_other_letters_and_spaces() -> None:
     assert one.parts != read(form(subject=maker.name("maker c a"))).subject.parts
 
 
+@pytest.mark.parametrize(
+    ("tag", "text"),
+    [
+        (0x0C, "Mäker".encode()),
+        (0x1E, "Mäker".encode("utf-16-be")),
+        (0x1C, "Mäker".encode("utf-32-be")),
+        (0x13, b"M\xe4ker"),
+    ],
+    ids=["UTF8String", "BMPString", "UniversalString", "not UTF-8"],
+)
+def test_a_names_text_is_read_in_the_kinds_manufacturers_use(tag: int, text: bytes) -> None:
+    subject = tlv(0x30, tlv(0x31, tlv(0x30, maker.oid("2.5.4.3"), tlv(tag, text))))
+    assert str(read(form(subject=subject)).subject) in {"CN=Mäker", "CN=M\ufffdker"}
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [tlv(0x30, maker.oid("2.5.4.3")), tlv(0x30), tlv(0x30, tlv(0x06), tlv(0x0C, b"a")), b"\x30\x05"],
+    ids=["no text", "nothing", "no name", "cut"],
+)
+def test_a_name_that_does_not_parse_is_malformed(attribute: bytes) -> None:
+    assert why(form(subject=tlv(0x30, tlv(0x31, attribute)))) == "its parts do not parse"
+
+
 def test_a_name_is_shown_in_one_printable_line() -> None:
     shown = str(read(form(subject=maker.name("a\n\x1b[31mb" + "c" * 500))).subject)
     assert shown.startswith("CN=a??[31mbccc")
@@ -146,10 +170,11 @@ def test_a_key_that_is_of_no_use_is_told(spki: bytes, said: str) -> None:
         (b"00000000000000Z", None),
         (b"soon", None),
         (b"", None),
+        (None, None),
     ],
     ids=repr,
 )
-def test_a_date_is_read_or_is_none(not_after: bytes, read_as: datetime | None) -> None:
+def test_a_date_is_read_or_is_none(not_after: bytes | None, read_as: datetime | None) -> None:
     assert read(form(not_after=not_after)).not_after == read_as
 
 
@@ -170,6 +195,12 @@ def test_what_basic_constraints_say_is_read() -> None:
 @pytest.mark.parametrize(("bits", "signs"), [(0x04, True), (0x06, True), (0x20, False), (0xFB, False)])
 def test_whether_it_may_sign_certificates_is_bit_five(bits: int, signs: bool) -> None:
     assert read(form(extensions=(maker.key_usage(bits),))).signs_certificates is signs
+
+
+@pytest.mark.parametrize(("content", "critical"), [(b"\x00", False), (b"\xff", True), (b"\x01", True), (b"", False)])
+def test_an_extension_that_says_whether_it_is_critical_is_believed(content: bytes, critical: bool) -> None:
+    extension = maker.extension("1.2.3", b"\x05\x00", critical=content)
+    assert read(form(extensions=(extension,))).critical == (("1.2.3",) if critical else ())
 
 
 def test_a_key_usage_without_bits_signs_nothing() -> None:
