@@ -46,7 +46,7 @@ LISTS: dict[tuple[str, ...], set[str]] = {
     },
     ("nodes", "list"): {
         "id", "site", "role", "spiffeId", "generation", "hostname", "daemonVersion", "tokenId", "created", "joined",
-        "certificate", "notAfter", "session", "lastSeen", "renewalAsked",
+        "certificate", "notAfter", "session", "lastSeen", "renewalAsked", "nodeKey", "ek", "akName",
     },
     ("refusals", "list"): {
         "id", "at", "reason", "detail", "wayBack", "source", "attestor", "tokenId", "claims",
