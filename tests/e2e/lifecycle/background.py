@@ -10,9 +10,15 @@ from tests.e2e.lifecycle.lives import start_plane
 from tests.fakes.plane import Plane
 
 SHORT = ("--leaf-lifetime", "20s")
+# Room, between a renewal's time and the end, for a control plane to start again on a busy machine.
+ROOMY = ("--leaf-lifetime", "30s")
+# Renewed when asked, as often as asked (the quota grows as lives get shorter), and over long after any test is.
+ASKED = ("--leaf-lifetime", "120s")
 # Long enough for a session that is being replaced, and far shorter than a certificate.
 GRACE = "3s"
 _AT_ONCE = 10
+# Each wait in a scenario has an end of its own; all of them together take this on a machine that does much else.
+_PATIENCE_S = 600
 
 
 class Stage:
@@ -21,7 +27,7 @@ class Stage:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._planes: dict[str, Plane] = {}
-        self._locks = {name: Lock() for name in ("short", "long")}
+        self._locks = {name: Lock() for name in ("short", "asked", "long")}
         self._lock = Lock()
 
     def place(self, name: str) -> Path:
@@ -33,6 +39,10 @@ class Stage:
     def short(self) -> Plane:
         """Certificates of 20 seconds."""
         return self._plane("short", *SHORT)
+
+    def asked(self) -> Plane:
+        """Certificates that no test sees renewed before it asked for that."""
+        return self._plane("asked", *ASKED)
 
     def long(self) -> Plane:
         """Certificates of a day."""
@@ -82,7 +92,7 @@ class Background:
         }
 
     def result(self, name: str) -> None:
-        self._runs[name].result(timeout=170)
+        self._runs[name].result(timeout=_PATIENCE_S)
 
     def end(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -15,6 +15,7 @@ from bcd.controlplane.adapters.admin.client import Client
 from bcd.controlplane.adapters.files.directory import Directory
 from bcd.controlplane.domain import admin
 from tests.e2e.lifecycle.gate import Gate
+from tests.fakes.ending import seconds_to_end
 from tests.fakes.plane import Machine, Plane
 
 PATIENCE_S = 60.0
@@ -79,10 +80,8 @@ class Running:
 
     def stop(self) -> float:
         """SIGTERM; how long it took, and it took it well."""
-        begun = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        status = self.ends(10)
-        took_s = time.monotonic() - begun
+        took_s = seconds_to_end(self.process, signal.SIGTERM)
+        status = self.ends()
         assert status == 0, f"exit {status}: {self.lines[-5:]}"
         return took_s
 

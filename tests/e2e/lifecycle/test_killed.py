@@ -9,7 +9,7 @@ import threading
 import time
 
 from tests.crash import strace
-from tests.e2e.lifecycle.background import SHORT, Stage, in_background
+from tests.e2e.lifecycle.background import ROOMY, Stage, in_background
 from tests.e2e.lifecycle.lives import (
     Running,
     ask_renewal,
@@ -32,7 +32,7 @@ def _killed_nodes(stage: Stage, number: int) -> None:
     seed = int(os.environ.get("BCD_TEST_SEED", "") or random.SystemRandom().randrange(1 << 32)) + number
     print(f"BCD_TEST_SEED={seed - number}")
     chance = random.Random(seed)
-    plane = stage.short()
+    plane = stage.asked()
     machine, node = joined(plane, f"killed-{number}")
     moments = []
     for round_ in range(KILLS):
@@ -40,7 +40,7 @@ def _killed_nodes(stage: Stage, number: int) -> None:
         running = Running(machine)
         # Anywhere in its start, or around the renewal that follows the session's beginning.
         if round_ % 5 == 4:
-            # Certificates are short: one in five lives to see its successor.
+            # One in five lives to see its successor.
             running.wait(" renewed ")
             _pause(chance.uniform(0, 0.05))
         elif chance.random() < 0.4:
@@ -51,6 +51,7 @@ def _killed_nodes(stage: Stage, number: int) -> None:
         running.kill()
         assert running.process.returncode == -signal.SIGKILL, (seed, running.lines)
         moments.append(re.sub(r"^\S+ ", "", running.lines[-1]) if running.lines else "nothing said")
+    ask_renewal(plane, node)
     last = Running(machine)
     last.wait("session up")
     last.wait(" renewed ")
@@ -95,7 +96,7 @@ def test_a_node_killed_at_random_moments_fourth_quarter(stage: Stage) -> None:
 @in_background
 def test_the_control_plane_is_killed_before_it_commits_a_renewal(stage: Stage) -> None:
     """B02: it forgets that it was asked; the node asks again, with the same key."""
-    plane = stage.own("before-commit", *SHORT)
+    plane = stage.own("before-commit", *ROOMY)
     machine, node = joined(plane, "before-commit-node")
     running = Running(machine)
     running.wait("session up")
@@ -124,7 +125,7 @@ def test_the_control_plane_is_killed_before_it_commits_a_renewal(stage: Stage) -
 @in_background
 def test_the_control_plane_is_killed_after_it_committed_a_renewal(stage: Stage) -> None:
     """B02: the certificate is issued and its answer lost; asked again it gives that one."""
-    plane = stage.own("after-commit", *SHORT)
+    plane = stage.own("after-commit", *ROOMY)
     machine, node = joined(plane, "after-commit-node")
     with gate(plane, stage.place("after-commit-etc") / "etc") as (before, config):
         running = Running(machine, config=config)
@@ -155,7 +156,7 @@ def _renews_as_if_nothing_had_been(plane: Plane, machine: Machine, node: str, ru
 @in_background
 def test_an_answer_is_lost_and_the_next_one_comes_late(stage: Stage) -> None:
     """B02, B61: the same request again, the same certificate; a late answer is as good as any."""
-    plane = stage.own("lost", "--leaf-lifetime", "30s")
+    plane = stage.own("lost", *ROOMY)
     machine, node = joined(plane, "lost-node")
     with gate(plane, stage.place("lost-etc") / "etc") as (way, config):
         running = Running(machine, config=config)
