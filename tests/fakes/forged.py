@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from bcd.domain.model.attestation import Attestation, ChallengeAnswer, JoinChallenge, OfferedKey, TpmEvidence
 from bcd.protocol.pki import ecdsa
-from bcd.protocol.tpm2 import credential, names
-from bcd.protocol.tpm2.structures import Attest, PcrSelection, Point, Public
+from bcd.protocol.tpm2 import credential, names, templates
+from bcd.protocol.tpm2.structures import Algorithm, Attest, PcrSelection, Point, Public
 from bcd.protocol.tpm2.wire import decode, encode
 from tests.fakes.tpm_machine import AK, ECC_EK, RSA_EK, TpmMachine
 
@@ -26,6 +26,14 @@ def with_key(area: Public, key: EndorsementKey) -> Public:
         return replace(area, unique=numbers.n.to_bytes((key.key_size + 7) // 8))
     point = key.public_key().public_numbers()
     return replace(area, unique=Point(point.x.to_bytes(32), point.y.to_bytes(32)))
+
+
+def shown_in_software(
+    ek: ec.EllipticCurvePrivateKey, ak: ec.EllipticCurvePrivateKey, certificate: bytes = b""
+) -> TpmEvidence:
+    """What a TPM with these keys would show whose node key is a file; no TPM is needed for that."""
+    offered = OfferedKey(encode(with_key(templates.EK_ECC_P256, ek)), certificate)
+    return TpmEvidence((offered,), (), (Algorithm.SHA256,), encode(with_key(templates.AK, ak)))
 
 
 @dataclass

@@ -10,7 +10,8 @@ from bcd.controlplane.app.admin_eks import EkCommands
 from bcd.controlplane.app.admin_nodes import NodeCommands
 from bcd.controlplane.app.admin_trust import TrustCommands
 from bcd.controlplane.domain import admin, tokens
-from bcd.controlplane.domain.approvals import PENDING_FOR, ApprovalState
+from bcd.controlplane.domain.admin_eks import AllowEk
+from bcd.controlplane.domain.approvals import PENDING_FOR, Approval, ApprovalState
 from bcd.controlplane.domain.audit import OPERATOR, Event, Kind
 from bcd.controlplane.domain.durations import show_duration
 from bcd.controlplane.domain.failures import NotPermitted, Usage
@@ -54,8 +55,8 @@ class Admin:
                 return change(lambda records: self._create_token(records, command))
             case admin.RevokeToken(id):
                 return change(lambda records: self._revoke_token(records, TokenId(id)))
-            case admin.DecideApproval(id, approve):
-                return change(lambda records: self._decide(records, ApprovalId(id), approve))
+            case admin.DecideApproval(id, approve, site):
+                return change(lambda records: self._decide(records, ApprovalId(id), approve, site))
             case admin.ListTokens():
                 now = self.clock.now()
                 return read(lambda records: tuple(views.token(token, now) for token in records.tokens.all()))
@@ -148,7 +149,7 @@ class Admin:
             raise Usage(Message.NO_SUCH_REFUSAL, id=refusal_id)
         return views.refusal(refusal)
 
-    def _decide(self, records: Records, approval_id: ApprovalId, approve: bool) -> admin.ApprovalView:
+    def _decide(self, records: Records, approval_id: ApprovalId, approve: bool, site: str | None) -> admin.ApprovalView:
         question = records.approvals.get(approval_id)
         if question is None:
             raise Usage(Message.NO_SUCH_APPROVAL, id=approval_id)
@@ -156,16 +157,29 @@ class Admin:
         wanted = ApprovalState.APPROVED if approve else ApprovalState.DENIED
         if question.lapsed(now):
             raise NotPermitted(Message.APPROVAL_LAPSED, id=approval_id, at=_time(question.asked + PENDING_FOR))
+        if site is not None and not question.ek:
+            raise Usage(Message.USAGE, command="approvals approve", what="the token says the site")
         if question.state is ApprovalState.PENDING:
+            if approve and question.ek:
+                question = self._allow(records, question, site)
             question = replace(question, state=wanted, decided=now)
             records.approvals.put(question)
             kind = Kind.APPROVAL_GIVEN if approve else Kind.APPROVAL_DENIED
             detail = {"approval": approval_id, "token": question.token_id, "source": question.source}
+            detail |= {"ek": question.ek} if question.ek else {}
             records.audit.add(Event(now, OPERATOR, kind, detail))
         elif question.state is not wanted:
             at = _time(question.decided or now)
             raise NotPermitted(Message.ALREADY_DECIDED, id=approval_id, state=question.state.value, at=at)
         return views.approval(question, now)
+
+    def _allow(self, records: Records, question: Approval, site: str | None) -> Approval:
+        """To let a TPM join is to put its endorsement key on the list."""
+        if site is None:
+            raise Usage(Message.APPROVAL_WANTS_SITE, id=question.id, ek=question.ek)
+        asked = AllowEk(question.ek, site, question.role.value, None, f"approval {question.id}")
+        EkCommands(self.store, self.clock).allow(records, asked)
+        return replace(question, site=names.SiteId(site))
 
 
 def _usage(what: str) -> Usage:

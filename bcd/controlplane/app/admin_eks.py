@@ -42,7 +42,7 @@ class EkCommands:
             case admin.RemoveEkRoot(fingerprint):
                 return change(lambda records: self._remove_root(records, _digest("ek-roots remove", fingerprint)))
             case admin.AllowEk():
-                return change(lambda records: views.listed_ek(records, self._allow(records, command)))
+                return change(lambda records: views.listed_ek(records, self.allow(records, command)))
             case admin.DenyEk(ek, note):
                 return change(lambda records: self._deny(records, _digest("ek deny", ek), note))
             case admin.RemoveEk(ek):
@@ -96,7 +96,8 @@ class EkCommands:
 
     # ---- the allow-list
 
-    def _allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
+    def allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
+        """In the caller's transaction. Usage, NotPermitted: it may not be."""
         ek, where = _digest("ek allow", asked.ek), _where("ek allow", asked.site, asked.role, asked.node_id)
         _check_node(records, where)
         old = records.eks.get(ek)
@@ -141,7 +142,7 @@ class EkCommands:
                 if old is not None and old.denied:
                     # A list of thousands must not let back in whom somebody shut out by hand.
                     raise Usage(Message.USAGE, command="ek import", what=f"{old.ek} is denied")
-                new = self._allow(records, asked)
+                new = self.allow(records, asked)
             except (Usage, NotPermitted) as failure:
                 why = failure.fields.get("what", failure)
                 raise Usage(Message.EK_FILE_LINE, path=file, line=row.line, why=why) from None

@@ -65,7 +65,8 @@ class JoinByTpm:
         question = known[0] if known else None
         if question is not None and question.state is ApprovalState.DENIED:
             raise No(Reason.APPROVAL_DENIED, question.id)
-        if question is None or question.lapsed(now):
+        # Approved, and here all the same: somebody has taken the key off the list since.
+        if question is None or question.lapsed(now) or question.state is ApprovalState.APPROVED:
             question = self._put_question(records, asked, verdict, question, now)
         told = {"approval": question.id, "ek": ek, "source": asked.source}
         return Waiting(question.id, retry_after_s(question, now)), Note("join waits for its TPM to be allowed", told)
@@ -76,7 +77,7 @@ class JoinByTpm:
         waiting = [
             row
             for row in records.approvals.all()
-            if not row.token_id and row.state is ApprovalState.PENDING and not row.lapsed(now)
+            if row.ek and row.state is ApprovalState.PENDING and not row.lapsed(now)
         ]
         if len(waiting) >= MAX_WAITING:
             raise No(Reason.APPROVALS_TOO_MANY, f"{len(waiting)} TPMs wait already")

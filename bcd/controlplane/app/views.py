@@ -122,10 +122,11 @@ def approval(row: Approval, now: datetime) -> admin.ApprovalView:
         role=row.role.value,
         node_id=row.node_id,
         reclaims=row.reclaims,
-        key_pin=_pin(row.spki_sha256),
+        key_pin="" if row.ek else _pin(row.spki_sha256),
         source=row.source,
         daemon_version=row.daemon_version,
         claims=claims(row.claims),
+        ek=row.ek,
     )
 
 

@@ -135,7 +135,9 @@ def parser() -> Parser:
 
     approvals = _group(commands, "approvals", "joins that wait for a person")
     _command(approvals, "list", "approvals-list", "every one, oldest first")
-    _with_id(_command(approvals, "approve", "approvals-approve", "let it join"), "an approval's id")
+    approve = _command(approvals, "approve", "approvals-approve", "let it join")
+    _with_id(approve, "an approval's id")
+    approve.add_argument("--site", metavar="SITE", help="where a machine that waits with its TPM is to belong")
     _with_id(_command(approvals, "deny", "approvals-deny", "refuse it"), "an approval's id")
 
     audit = _group(commands, "audit", "what happened")

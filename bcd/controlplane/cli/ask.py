@@ -155,7 +155,7 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
     "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),
     "approvals-list": _asks(lambda _: admin.ListApprovals(), show.approvals),
-    "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True), show.approval),
+    "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True, a.site), show.approval),
     "approvals-deny": _asks(lambda a: admin.DecideApproval(a.id, False), show.approval),
     "audit-tail": _tail,
 }

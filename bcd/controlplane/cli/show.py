@@ -157,6 +157,7 @@ def approval(a: ApprovalView) -> None:
             ("role", a.role),
             ("node", f"{a.node_id} (it comes back)" if a.reclaims else a.node_id or "a new one"),
             ("key pin", a.key_pin),
+            ("endorsement key", a.ek),
             ("from", a.source),
             ("bcd", a.daemon_version),
             *_claims(a.claims),

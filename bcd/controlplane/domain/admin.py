@@ -121,8 +121,11 @@ class ListApprovals:
 
 @dataclass(frozen=True)
 class DecideApproval:
+    """`site`: where a machine that waits with its TPM is to belong; a token says it for its own."""
+
     id: str
     approve: bool
+    site: str | None = None
 
 
 Command = (
@@ -308,7 +311,8 @@ class EventView:
 
 @dataclass(frozen=True)
 class ApprovalView:
-    """`key_pin` is the pin of the CSR's key. `state`: pending, approved, denied or lapsed."""
+    """`key_pin` is the pin of the CSR's key; for a machine that waits with its TPM it is empty, and `ek` says which, as
+    the allow-list does. `state`: pending, approved, denied or lapsed."""
 
     id: str
     state: str
@@ -323,6 +327,7 @@ class ApprovalView:
     source: str
     daemon_version: str
     claims: ClaimsView
+    ek: str
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ MAX_PENDING_PER_TOKEN = 16
 RETRY_MIN_S = 2
 RETRY_MAX_S = 60
 
+EK_PREFIX = "ek:"
+
 
 class ApprovalState(StrEnum):
     PENDING = "pending"
@@ -25,7 +27,9 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True)
 class Approval:
-    """One question, by (credential, key of the CSR). `spki_sha256` is what the key's pin shows.
+    """One question, by (credential, key of the CSR), or for a machine that waits with its TPM by the endorsement key.
+    `spki_sha256` is what the key's pin shows: the CSR's, or the endorsement key's. Where no token says it, `site` is
+    empty until somebody does.
 
     `node_id` is the node it would be, if that was known when it asked; `reclaims`: that node has joined before."""
 
@@ -43,6 +47,11 @@ class Approval:
     asked: datetime
     state: ApprovalState = ApprovalState.PENDING
     decided: datetime | None = None
+
+    @property
+    def ek(self) -> str:
+        """The endorsement key that waits, as the allow-list names it; empty when a token does."""
+        return self.credential.removeprefix(EK_PREFIX) if self.credential.startswith(EK_PREFIX) else ""
 
     def lapsed(self, now: datetime) -> bool:
         return self.state is ApprovalState.PENDING and now >= self.asked + PENDING_FOR

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from bcd.controlplane.domain.approvals import EK_PREFIX
 from bcd.domain.model.attestation import JoinChallenge, TpmChallenge
 
 ID_BYTES = 16
@@ -56,4 +57,4 @@ class Challenge:
 
 def ek_credential(ek: str) -> str:
     """How an answer or an approval names the endorsement key it was given for."""
-    return f"ek:{ek}"
+    return f"{EK_PREFIX}{ek}"

@@ -51,6 +51,9 @@ class Message(Enum):
     NO_SUCH_APPROVAL = "no approval {id}: see bcd-controlplane approvals list"
     ALREADY_DECIDED = "approval {id} was {state} at {at}: for another decision the machine must join again"
     APPROVAL_LAPSED = "approval {id} lapsed at {at}: the machine must join again, with a new token"
+    APPROVAL_WANTS_SITE = (
+        "approval {id} is for the TPM {ek}, and no token says where it belongs: name its site with --site"
+    )
     NO_SUCH_ROOT = "no command root {pin}: see bcd-controlplane trust show"
     NO_SUCH_APPROVER = "no approver {name}: see bcd-controlplane trust show"
     APPROVER_KNOWN = (

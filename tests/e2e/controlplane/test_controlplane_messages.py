@@ -19,12 +19,16 @@ from pathlib import Path
 
 import pytest
 
+from bcd.controlplane.adapters.grpc.messages import encode_request
 from bcd.controlplane.adapters.sqlite.schema import VERSION
+from bcd.controlplane.domain.joining import JoinRequest
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.trust import MAX_ROOTS
-from tests.fakes import commands
+from bcd.protocol.pki import ecdsa
+from tests.fakes import commands, manufacturer
 from tests.fakes.commands import Ran
-from tests.fakes.controlplane.machine import Machine, Site
+from tests.fakes.controlplane.machine import Machine, Site, new_key
+from tests.fakes.forged import shown_in_software
 from tests.fakes.plane import Plane
 
 NOBODY = 65534
@@ -232,6 +236,19 @@ def already_decided(scene: Scene) -> Ran:
     return run("approvals", "approve", asked, "--dir", str(scene.served.directory))
 
 
+def approval_wants_site(scene: Scene) -> Ran:
+    """A machine whose TPM a manufacturer vouches for, and nobody here has spoken of."""
+    maker = manufacturer.root()
+    file = scene.home / "maker.der"
+    file.write_bytes(maker.der)
+    scene.served.admin("ek-roots", "import", str(file))
+    ek, machine = new_key(), Machine()
+    evidence = shown_in_software(ek, new_key(), maker.ek(ecdsa.spki_of(ek.public_key())))
+    request = JoinRequest("tpm", machine.csr, None, "", "node", machine.claims, evidence=evidence)
+    reply = Site(scene.served.config.parent).send(encode_request(request))
+    return run("approvals", "approve", reply.pending.id, "--dir", str(scene.served.directory))
+
+
 def approval_lapsed(scene: Scene) -> Ran:
     """A week later, when the server does not run."""
     asked = question(scene)
@@ -343,6 +360,7 @@ PROVOKED = {
     Message.NO_SUCH_APPROVAL: Provoked(2, no_such_approval),
     Message.ALREADY_DECIDED: Provoked(77, already_decided),
     Message.APPROVAL_LAPSED: Provoked(77, approval_lapsed),
+    Message.APPROVAL_WANTS_SITE: Provoked(2, approval_wants_site),
     Message.NO_SUCH_ROOT: Provoked(2, no_such_root),
     Message.NO_SUCH_APPROVER: Provoked(2, no_such_approver),
     Message.APPROVER_KNOWN: Provoked(77, approver_known),

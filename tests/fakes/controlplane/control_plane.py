@@ -184,8 +184,8 @@ class MemoryControlPlane:
     def approvals(self) -> tuple[admin.ApprovalView, ...]:
         return cast(tuple[admin.ApprovalView, ...], self.admin(admin.ListApprovals()))
 
-    def approve(self, approval_id: str) -> None:
-        self.admin(admin.DecideApproval(approval_id, approve=True))
+    def approve(self, approval_id: str, site: str | None = None) -> None:
+        self.admin(admin.DecideApproval(approval_id, approve=True, site=site))
 
     def deny(self, approval_id: str) -> None:
         self.admin(admin.DecideApproval(approval_id, approve=False))

@@ -160,7 +160,7 @@ def challenge(number: int = 1, **changes: Any) -> Challenge:
         "id": f"{number:032x}",
         "ek": f"sha256:{number:064x}",
         "ek_name": b"\x00\x0b" + bytes(32),
-        "ak_name": b"\x00\x0b" + bytes([number]) * 32,
+        "ak_name": b"\x00\x0b" + number.to_bytes(32),
         "csr_sha256": b"c" * 32,
         "secret_sha256": b"s" * 32,
         "credential": b"\x00credential",

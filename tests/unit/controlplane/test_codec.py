@@ -90,7 +90,7 @@ RESULTS: dict[type, Any] = {
     admin.RefusalView: admin.RefusalView("00", AT, "r", "d", "w", "s", "a", "t", CLAIMS),
     admin.EventView: admin.EventView(1, AT, "operator", "node.joined", {"a": "x", "n": 3, "yes": True}),
     admin.ApprovalView: admin.ApprovalView(
-        "a", "pending", AT, None, "t", "lab", "node", None, False, "pin", "s", "0.1", CLAIMS
+        "a", "pending", AT, None, "t", "lab", "node", None, False, "pin", "s", "0.1", CLAIMS, "sha256:00"
     ),
 }
 
