@@ -1,5 +1,6 @@
 """A TPM by the kernel's own two devices, with the commands that bcd never sends. For the tests in a guest."""
 
+import ctypes
 import errno
 import os
 import select
@@ -94,6 +95,13 @@ def read_public(handle: int) -> bytes:
 def start_session() -> bytes:
     wanted = StartAuthSessionIn(bytes(16), b"", 1, Symmetric(Algorithm.NULL, None), Algorithm.SHA256)
     return commands.write_command(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
+
+
+def drop_capabilities() -> None:
+    """This process stays root, and may no more than its files' owners let it."""
+    # _LINUX_CAPABILITY_VERSION_3, this process; effective, permitted and inheritable, twice 32 bits.
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(header, none) == 0
 
 
 def errno_of(step: Callable[[], object]) -> str:
