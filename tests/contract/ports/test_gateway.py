@@ -458,7 +458,8 @@ def test_a_gateway_that_is_silent_after_hello_delivers_nothing_and_closing_is_pr
         assert reached.wait(SOON_S)
         before = time.monotonic()
         connection.close()
-        assert time.monotonic() - before < 1
+        # Far from any time that a call has, and from what a busy machine takes.
+        assert time.monotonic() - before < 5
     settle()
     assert ears.silent
 
@@ -478,7 +479,7 @@ def test_closing_ends_a_renewal_under_way(shared: GrpcRig) -> None:
         thread.start()
         assert reached.wait(SOON_S)
         connection.close()
-        assert isinstance(found.get(timeout=2), Ended)
+        assert isinstance(found.get(timeout=SOON_S), Ended)
         thread.join()
 
 
@@ -616,7 +617,7 @@ def test_the_suite_a_grpc_server_takes_hashes_with_sha256_and_openssls_with_sha3
         with contextlib.closing(connection):
             connection.start(HELLO, ears)
             assert isinstance(ears.next(), Ended)
-        assert seen.get(timeout=2) == (pair.leaf.der, "TLS_AES_256_GCM_SHA384")
+        assert seen.get(timeout=SOON_S) == (pair.leaf.der, "TLS_AES_256_GCM_SHA384")
     assert set(lengths) == {32, 48}
     settle()
 

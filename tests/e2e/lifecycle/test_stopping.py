@@ -1,12 +1,23 @@
 """SIGTERM in every state, a second node, and a reset under a node that runs."""
 
+import signal
+import subprocess
 import threading
 
 from tests.e2e.lifecycle.background import Stage, in_background
 from tests.e2e.lifecycle.lives import Running, ask_renewal, gate, identity_files, joined, judge, kinds_of, leaf_of
+from tests.fakes.ending import seconds_to_end
 
-# Interpreters and other scenarios share two processors.
 WITHIN_S = 1.0
+
+
+def test_an_end_that_is_put_off_is_seen() -> None:
+    """The negative twin of all that ends within a second: only time in line for a processor is not counted."""
+    dawdles = "trap 'sleep 1.1; exit' TERM; echo up; read line"
+    with subprocess.Popen(["sh", "-c", dawdles], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert seconds_to_end(process, signal.SIGTERM) > WITHIN_S
 
 
 @in_background

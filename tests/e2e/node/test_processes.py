@@ -34,6 +34,15 @@ def test_a_fork_would_be_seen(tmp_path: Path) -> None:
     assert (executed, len(forked)) == (2, 2)
 
 
+def test_a_call_that_another_process_cut_in_two_is_one_call(tmp_path: Path) -> None:
+    log = tmp_path / "trace"
+    log.write_text(
+        '7 execve("/bin/true", ["true"], 0x1 <unfinished ...>\n8 fork() = 9\n7 <... execve resumed>) = 0\n'
+        "8 +++ exited with 0 +++\n"
+    )
+    assert judge(log) == (1, ["fork() = 9"])
+
+
 def judge(log: Path) -> tuple[int, list[str]]:
     """How many programs were started, and every call that made a process and not a thread."""
     calls = calls_in(log)
