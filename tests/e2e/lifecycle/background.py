@@ -11,7 +11,7 @@ from tests.fakes.plane import Plane
 
 SHORT = ("--leaf-lifetime", "20s")
 # Room, between a renewal's time and the end, for a control plane to start again on a busy machine.
-ROOMY = ("--leaf-lifetime", "30s")
+ROOMY = ("--leaf-lifetime", "40s")
 # Renewed when asked, as often as asked (the quota grows as lives get shorter), and over long after any test is.
 ASKED = ("--leaf-lifetime", "120s")
 # Long enough for a session that is being replaced, and far shorter than a certificate.

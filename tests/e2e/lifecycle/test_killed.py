@@ -156,7 +156,7 @@ def _renews_as_if_nothing_had_been(plane: Plane, machine: Machine, node: str, ru
 @in_background
 def test_an_answer_is_lost_and_the_next_one_comes_late(stage: Stage) -> None:
     """B02, B61: the same request again, the same certificate; a late answer is as good as any."""
-    plane = stage.own("lost", *ROOMY)
+    plane = stage.own("lost", "--leaf-lifetime", "30s")
     machine, node = joined(plane, "lost-node")
     with gate(plane, stage.place("lost-etc") / "etc") as (way, config):
         running = Running(machine, config=config)
