@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from bcd.adapters.tpm import failures
@@ -50,6 +51,18 @@ class Key:
     hierarchy: Handle
     template: Public
 
+    def __hash__(self) -> int:
+        # Keys differ in little else, and the whole public area takes long for what is looked up with every command.
+        return hash(self.template.unique)
+
+
+# As many as are in use at a time: a key that had to go is derived by the same bytes again.
+@lru_cache(maxsize=2 * MAX_LOADED)
+def _derivation(key: Key) -> bytes:
+    """The CreatePrimary of `key`."""
+    wanted = CreatePrimaryIn(SensitiveCreate(b"", b""), key.template, b"", ())
+    return commands.write_command(commands.CREATE_PRIMARY, (key.hierarchy,), wanted)
+
 
 class AnotherKey(Exception):
     """The TPM made a key that is not the one asked for: without noDA, say, which three power losses lock out."""
@@ -72,7 +85,7 @@ class Client:
         self._wait = wait
         self._lock = threading.RLock()
         self._loaded: OrderedDict[Key, Loaded] = OrderedDict()
-        self._in_use: frozenset[Key] = frozenset()
+        self._in_use: tuple[Key, ...] = ()
 
     def run(
         self,
@@ -85,18 +98,7 @@ class Client:
 
         Refusal for a code that speaks of this command; the documented failure for a TPM that answers none."""
         with self._lock:
-            data = commands.write_command(command, handles, parameters, authorizations)
-            try:
-                try:
-                    return self._run(command, handles, data)
-                except _Gone:
-                    # After TPM2_Clear every command fails once; what names nothing of ours is as good on a new
-                    # descriptor.
-                    if any(handle >> 24 in _VOLATILE for handle in handles):
-                        raise
-                    return self._run(command, handles, data)
-            except _Gone as gone:
-                raise gone.failure from None
+            return self._answer(command, handles, commands.write_command(command, handles, parameters, authorizations))
 
     def use(
         self,
@@ -124,24 +126,13 @@ class Client:
 
     def load(self, key: Key) -> Loaded:
         """The key, derived if it is not loaded. AnotherKey when it is read back with other attributes."""
-        with self._lock, self._using((key,)):
-            if key in self._loaded:
+        with self._lock:
+            found = self._loaded.get(key)
+            if found is not None:
                 self._loaded.move_to_end(key)
-                return self._loaded[key]
-            while len(self._loaded) >= MAX_LOADED:
-                self._flush(next(one for one in self._loaded if one not in self._in_use))
-            wanted = CreatePrimaryIn(SensitiveCreate(b"", b""), key.template, b"", ())
-            answer = self.run(commands.CREATE_PRIMARY, (key.hierarchy,), wanted)
-            loaded = Loaded(answer.handles[0], answer.parameters.public)
-            if any(one.handle == loaded.handle for one in self._loaded.values()):
-                # The TPM was reset meanwhile: no handle of before is good.
-                self._loaded.clear()
-            self._loaded[key] = loaded
-            same = templates.same_but_unique(loaded.public, key.template)
-            if not same or names.name(loaded.public) != answer.parameters.name:
-                self._flush(key)
-                raise AnotherKey("made another key than was asked for")
-            return loaded
+                return found
+            with self._using((key,)):
+                return self._derived(key)
 
     def release(self, key: Key) -> None:
         """Flushes the key if it is loaded. The documented failure of a TPM that does not answer."""
@@ -163,10 +154,25 @@ class Client:
     def failed(self, command: Command[P, A], why: str) -> Failure:
         return failures.failed(self.device, command.name, why)
 
+    def _derived(self, key: Key) -> Loaded:
+        while len(self._loaded) >= MAX_LOADED:
+            self._flush(next(one for one in self._loaded if one not in self._in_use))
+        answer = self._answer(commands.CREATE_PRIMARY, (key.hierarchy,), _derivation(key))
+        loaded = Loaded(answer.handles[0], answer.parameters.public)
+        if any(one.handle == loaded.handle for one in self._loaded.values()):
+            # The TPM was reset meanwhile: no handle of before is good.
+            self._loaded.clear()
+        self._loaded[key] = loaded
+        same = templates.same_but_unique(loaded.public, key.template)
+        if not same or names.name(loaded.public) != answer.parameters.name:
+            self._flush(key)
+            raise AnotherKey("made another key than was asked for")
+        return loaded
+
     @contextmanager
     def _using(self, keys: tuple[Key, ...]) -> Iterator[None]:
         """While it lasts, these are not flushed to make room."""
-        before, self._in_use = self._in_use, self._in_use.union(keys)
+        before, self._in_use = self._in_use, self._in_use + keys
         try:
             yield
         finally:
@@ -186,6 +192,18 @@ class Client:
         handles = tuple(one.handle for one in loaded)
         data = commands.write_command(command, handles, parameters, authorizations)
         return self._run(command, handles, data), tuple(one.public for one in loaded)
+
+    def _answer(self, command: Command[P, A], handles: tuple[int, ...], data: bytes) -> Answer[A]:
+        try:
+            try:
+                return self._run(command, handles, data)
+            except _Gone:
+                # After TPM2_Clear every command fails once; what names nothing of ours is as good on a new descriptor.
+                if any(handle >> 24 in _VOLATILE for handle in handles):
+                    raise
+                return self._run(command, handles, data)
+        except _Gone as gone:
+            raise gone.failure from None
 
     def _run(self, command: Command[P, A], handles: tuple[int, ...], data: bytes) -> Answer[A]:
         answer = self._patiently(command, data)

@@ -20,10 +20,7 @@ class SocketLink:
         try:
             connected = self._connected(until)
             connected.sendall(command)
-            reply = self._take(connected, b"", HEADER_BYTES, until)
-            # The stream has no records: the header says where the reply ends.
-            size_bytes = min(int.from_bytes(reply[2:6]), MAX_ANSWER_BYTES)
-            return self._take(connected, reply, size_bytes, until)
+            return self._reply(connected, until)
         except TimeoutError:
             # A late reply goes to nobody.
             self.close()
@@ -44,16 +41,21 @@ class SocketLink:
             self._socket.connect(self._path)
         return self._socket
 
-    def _take(self, connected: socket.socket, have: bytes, size_bytes: int, until: float) -> bytes:
-        """`have` and what follows, up to `size_bytes`; fewer when the other side ends."""
-        while len(have) < size_bytes:
+    def _reply(self, connected: socket.socket, until: float) -> bytes:
+        """What comes, up to the end that the header says, and what came with it; less when the other side ends."""
+        reply = b""
+        # The stream has no records.
+        size_bytes = HEADER_BYTES
+        while len(reply) < size_bytes:
             connected.settimeout(_left(until))
-            more = connected.recv(size_bytes - len(have))
+            more = connected.recv(MAX_ANSWER_BYTES - len(reply))
             if not more:
                 self.close()
                 break
-            have += more
-        return have
+            reply += more
+            if len(reply) >= HEADER_BYTES:
+                size_bytes = min(int.from_bytes(reply[2:6]), MAX_ANSWER_BYTES)
+        return reply
 
 
 def _left(until: float) -> float:

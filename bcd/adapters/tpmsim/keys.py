@@ -72,11 +72,12 @@ def create_primary(call: Call) -> CreatePrimaryOut:
         parent_qualified_name=hierarchy.to_bytes(4),
         outside_info=given.outside_info,
     )
-    digest = hashlib.new(Algorithm(algorithm).name.lower(), encode(data)).digest()
+    written = encode(data)
+    digest = hashlib.new(Algorithm(algorithm).name.lower(), written).digest()
     word = b""
     if is_hierarchy_with_proof(hierarchy):
         word = ticket(call.state, hierarchy, Tag.CREATION, made.name, digest)
-    return CreatePrimaryOut(made.public, data, digest, CreationTicket(Tag.CREATION, hierarchy, word), made.name)
+    return CreatePrimaryOut(made.public, written, digest, CreationTicket(Tag.CREATION, hierarchy, word), made.name)
 
 
 def read_public(call: Call) -> ReadPublicOut:

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from struct import Struct
 from typing import Annotated, Generic, TypeVar
 
 from bcd.protocol.tpm2.codes import Code
 from bcd.protocol.tpm2.structures import (
     EMPTY_PASSWORD,
     MAX_ATTEST_BYTES,
+    MAX_CREATION_DATA_BYTES,
     MAX_DIGEST_BYTES,
     MAX_DIGESTS,
     MAX_ID_OBJECT_BYTES,
@@ -15,13 +17,11 @@ from bcd.protocol.tpm2.structures import (
     MAX_NV_BUFFER_BYTES,
     MAX_RSA_BYTES,
     PCR_SELECTIONS,
-    SIZED_CREATION_DATA,
     SIZED_NV_PUBLIC,
     SIZED_PUBLIC,
     SIZED_SENSITIVE,
     AnswerAuth,
     CommandAuth,
-    CreationData,
     CreationTicket,
     HashCheck,
     NvPublic,
@@ -81,7 +81,8 @@ class CreatePrimaryIn:
 @dataclass(frozen=True)
 class CreatePrimaryOut:
     public: Annotated[Public, SIZED_PUBLIC]
-    creation_data: Annotated[CreationData, SIZED_CREATION_DATA]
+    # TPMS_CREATION_DATA, which nobody here reads, and for which every key would wait.
+    creation_data: Annotated[bytes, Sized(MAX_CREATION_DATA_BYTES)]
     creation_hash: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
     ticket: Annotated[CreationTicket, Nested(CreationTicket)]
     name: Annotated[bytes, Sized(MAX_NAME_BYTES)]
@@ -262,6 +263,17 @@ COMMANDS = (
 )
 
 
+# Tag, size, and command or response code.
+_HEADER = Struct(">HII")
+_PASSWORD = encode(EMPTY_PASSWORD)
+# What answers it.
+_AUTHORIZED = encode(AnswerAuth(nonce=b"", attributes=1, hmac=b""))
+
+
+def _tag(command: Command[P, A]) -> int:
+    return Tag.SESSIONS if command.authorizations else Tag.NO_SESSIONS
+
+
 def write_command(
     command: Command[P, A],
     handles: tuple[int, ...],
@@ -271,16 +283,14 @@ def write_command(
     """The bytes of one command; without `authorizations`, each is an empty password."""
     if len(handles) != command.handles:
         raise Malformed(f"{command.name} names {command.handles} handles, not {len(handles)}")
-    body = b"".join(handle.to_bytes(4) for handle in handles)
+    body = b"".join([handle.to_bytes(4) for handle in handles])
     if command.authorizations:
-        given = authorizations or (EMPTY_PASSWORD,) * command.authorizations
-        if len(given) != command.authorizations:
-            raise Malformed(f"{command.name} has {command.authorizations} authorizations, not {len(given)}")
-        area = b"".join(encode(one) for one in given)
+        if authorizations is not None and len(authorizations) != command.authorizations:
+            raise Malformed(f"{command.name} has {command.authorizations} authorizations, not {len(authorizations)}")
+        area = b"".join(map(encode, authorizations)) if authorizations else _PASSWORD * command.authorizations
         body += len(area).to_bytes(4) + area
     body += encode(parameters)
-    tag = Tag.SESSIONS if command.authorizations else Tag.NO_SESSIONS
-    return tag.to_bytes(2) + (HEADER_BYTES + len(body)).to_bytes(4) + command.code.to_bytes(4) + body
+    return _HEADER.pack(_tag(command), HEADER_BYTES + len(body), command.code) + body
 
 
 def read_answer(command: Command[P, A], data: bytes) -> Answer[A] | Code:
@@ -288,7 +298,7 @@ def read_answer(command: Command[P, A], data: bytes) -> Answer[A] | Code:
 
     Malformed for anything else; NotTpm2 for the answer of a TPM 1.2."""
     reader = Reader(data)
-    tag, size_bytes, code = (int.from_bytes(reader.take(length)) for length in (2, 4, 4))
+    tag, size_bytes, code = _HEADER.unpack(reader.take(HEADER_BYTES))
     if tag == _TPM_1_2:
         raise NotTpm2
     if size_bytes != len(data) or size_bytes > MAX_ANSWER_BYTES:
@@ -298,13 +308,17 @@ def read_answer(command: Command[P, A], data: bytes) -> Answer[A] | Code:
         if tag != Tag.NO_SESSIONS:
             raise Malformed(f"a refusal with tag 0x{tag:04x}")
         return Code(code)
-    if tag != (Tag.SESSIONS if command.authorizations else Tag.NO_SESSIONS):
+    if tag != _tag(command):
         raise Malformed(f"tag 0x{tag:04x}")
-    handles = tuple(int.from_bytes(reader.take(4)) for _ in range(command.answer_handles))
+    handles = tuple([int.from_bytes(reader.take(4)) for _ in range(command.answer_handles)])
     if not command.authorizations:
         return Answer(handles, decode(command.answer, reader.rest()))
     parameters = decode(command.answer, reader.take(int.from_bytes(reader.take(4))))
-    for _ in range(command.authorizations):
-        read(AnswerAuth, reader)
-    reader.end()
+    authorized = reader.rest()
+    if authorized != _AUTHORIZED * command.authorizations:
+        # Of a policy session, say.
+        reader = Reader(authorized)
+        for _ in range(command.authorizations):
+            read(AnswerAuth, reader)
+        reader.end()
     return Answer(handles, parameters)

@@ -1,6 +1,7 @@
 """What a key in a TPM is called: its name, and its public key as the rest of the world writes it."""
 
 import hashlib
+from collections.abc import Callable
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -8,11 +9,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from bcd.protocol.tpm2.structures import Algorithm, Curve, EccParameters, Point, Public
 from bcd.protocol.tpm2.wire import Malformed, encode
 
-_HASHES = {
-    Algorithm.SHA1: "sha1",
-    Algorithm.SHA256: "sha256",
-    Algorithm.SHA384: "sha384",
-    Algorithm.SHA512: "sha512",
+_HASHES: dict[int, Callable[[bytes], "hashlib._Hash"]] = {
+    Algorithm.SHA1: hashlib.sha1,
+    Algorithm.SHA256: hashlib.sha256,
+    Algorithm.SHA384: hashlib.sha384,
+    Algorithm.SHA512: hashlib.sha512,
 }
 # Part 2, 12.2.3.5: exponent 0 stands for it.
 _DEFAULT_EXPONENT = 65537
@@ -20,10 +21,10 @@ _DEFAULT_EXPONENT = 65537
 
 def name(public: Public) -> bytes:
     """nameAlg and the digest of the public area (Part 1, 16); Malformed for another name algorithm."""
-    found = [text for algorithm, text in _HASHES.items() if algorithm == public.name_algorithm]
-    if not found:
+    hashed = _HASHES.get(public.name_algorithm)
+    if hashed is None:
         raise Malformed(f"name algorithm 0x{public.name_algorithm:04x}")
-    return public.name_algorithm.to_bytes(2) + hashlib.new(found[0], encode(public)).digest()
+    return public.name_algorithm.to_bytes(2) + hashed(encode(public)).digest()
 
 
 def spki(public: Public) -> bytes:

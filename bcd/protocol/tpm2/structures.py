@@ -97,6 +97,8 @@ MAX_PCR_SELECT_BYTES = 32
 # More than any TPM's MAX_NV_BUFFER_SIZE, and what one reply can hold.
 MAX_NV_BUFFER_BYTES = 4096
 MAX_SENSITIVE_DATA_BYTES = 128
+# TPMS_CREATION_DATA over every bank there can be.
+MAX_CREATION_DATA_BYTES = 1024
 # TPMS_ATTEST of a quote over every bank there can be.
 MAX_ATTEST_BYTES = 1024
 # TPMS_ID_OBJECT: an HMAC and an encrypted TPM2B_DIGEST, each with its length.
@@ -366,4 +368,3 @@ def policy(session: int) -> CommandAuth:
 SIZED_PUBLIC = SizedOf(Public)
 SIZED_NV_PUBLIC = SizedOf(NvPublic)
 SIZED_SENSITIVE = SizedOf(SensitiveCreate)
-SIZED_CREATION_DATA = SizedOf(CreationData)

@@ -5,8 +5,9 @@ strict: any bytes give a value or `Malformed`, every length is bounded, nothing 
 """
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from struct import Struct, error
 from typing import Any, Protocol, TypeVar, get_type_hints
 
 T = TypeVar("T")
@@ -19,6 +20,8 @@ class Malformed(ValueError):
 class Reader:
     """Bytes, taken from the front."""
 
+    __slots__ = ("_at", "_data")
+
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
@@ -26,10 +29,14 @@ class Reader:
     def take(self, size_bytes: int) -> bytes:
         end = self._at + size_bytes
         if end > len(self._data):
-            raise Malformed(f"ends after {len(self._data)} bytes, wants {end}")
+            raise self.short(end)
         taken = self._data[self._at : end]
         self._at = end
         return taken
+
+    def short(self, wanted: int) -> Malformed:
+        """The error of who wanted so many bytes from the start."""
+        return Malformed(f"ends after {len(self._data)} bytes, wants {wanted}")
 
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._at)
@@ -55,14 +62,25 @@ class Kind(Protocol):
 @dataclass(frozen=True)
 class Unsigned:
     size_bytes: int
+    layout: Struct = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Struct({1: ">B", 2: ">H", 4: ">I", 8: ">Q"}[self.size_bytes]))
 
     def write(self, value: int, _seen: Mapping[str, Any]) -> bytes:
-        if not 0 <= value < 1 << (8 * self.size_bytes):
-            raise Malformed(f"{value} does not fit {self.size_bytes} bytes")
-        return value.to_bytes(self.size_bytes)
+        try:
+            return self.layout.pack(value)
+        except error:
+            raise Malformed(f"{value} does not fit {self.size_bytes} bytes") from None
 
     def read(self, reader: Reader, _seen: Mapping[str, Any]) -> int:
-        return int.from_bytes(reader.take(self.size_bytes))
+        at = reader._at
+        try:
+            number: int = self.layout.unpack_from(reader._data, at)[0]
+        except error:
+            raise reader.short(at + self.size_bytes) from None
+        reader._at = at + self.size_bytes
+        return number
 
 
 U8, U16, U32, U64 = Unsigned(1), Unsigned(2), Unsigned(4), Unsigned(8)
@@ -93,10 +111,10 @@ class Sized:
     max_bytes: int
     length: Unsigned = U16
 
-    def write(self, value: bytes, seen: Mapping[str, Any]) -> bytes:
+    def write(self, value: bytes, _seen: Mapping[str, Any]) -> bytes:
         if len(value) > self.max_bytes:
             raise Malformed(f"{len(value)} bytes, at most {self.max_bytes}")
-        return self.length.write(len(value), seen) + value
+        return self.length.layout.pack(len(value)) + value
 
     def read(self, reader: Reader, seen: Mapping[str, Any]) -> bytes:
         size_bytes = self.length.read(reader, seen)
@@ -112,9 +130,7 @@ class Nested:
     declared: type[Any]
 
     def write(self, value: Any, _seen: Mapping[str, Any]) -> bytes:
-        if not isinstance(value, self.declared):
-            raise Malformed(f"no {self.declared.__name__}")
-        return encode(value)
+        return _encoded(self.declared, value)
 
     def read(self, reader: Reader, _seen: Mapping[str, Any]) -> Any:
         return read(self.declared, reader)
@@ -127,7 +143,7 @@ class SizedOf:
     declared: type[Any]
 
     def write(self, value: Any, seen: Mapping[str, Any]) -> bytes:
-        inner = Nested(self.declared).write(value, seen)
+        inner = _encoded(self.declared, value)
         return U16.write(len(inner), seen) + inner
 
     def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any:
@@ -174,48 +190,73 @@ class Chosen:
     arms: Mapping[int, Kind]
 
     def write(self, value: Any, seen: Mapping[str, Any]) -> bytes:
-        return self._arm(seen).write(value, seen)
-
-    def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any:
-        return self._arm(seen).read(reader, seen)
-
-    def _arm(self, seen: Mapping[str, Any]) -> Kind:
         arm = self.arms.get(seen[self.selector])
         if arm is None:
-            raise Malformed(f"{self.selector} 0x{seen[self.selector]:x} is none of this structure")
-        return arm
+            raise self._unknown(seen)
+        return arm.write(value, seen)
+
+    def read(self, reader: Reader, seen: Mapping[str, Any]) -> Any:
+        arm = self.arms.get(seen[self.selector])
+        if arm is None:
+            raise self._unknown(seen)
+        return arm.read(reader, seen)
+
+    def _unknown(self, seen: Mapping[str, Any]) -> Malformed:
+        return Malformed(f"{self.selector} 0x{seen[self.selector]:x} is none of this structure")
 
 
-_fields: dict[type[Any], tuple[tuple[str, Kind], ...]] = {}
+Write = Callable[[Any, Mapping[str, Any]], bytes]
+Read = Callable[[Reader, Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """A declared structure, its annotations resolved: doing that takes longer than all the rest of a command."""
+
+    fields: tuple[tuple[str, Kind], ...]
+    writes: tuple[tuple[str, Write], ...]
+    reads: tuple[tuple[str, Read], ...]
+
+
+_declarations: dict[type[Any], _Declaration] = {}
+
+
+def _resolved(declared: type[Any]) -> _Declaration:
+    hints = get_type_hints(declared, include_extras=True)
+    fields = tuple((field.name, hints[field.name].__metadata__[0]) for field in dataclasses.fields(declared))
+    writes = tuple((name, kind.write) for name, kind in fields)
+    found = _declarations[declared] = _Declaration(fields, writes, tuple((name, kind.read) for name, kind in fields))
+    return found
 
 
 def fields_of(declared: type[Any]) -> tuple[tuple[str, Kind], ...]:
     """The names and kinds of a declared structure, in its order."""
-    found = _fields.get(declared)
-    if found is None:
-        # Resolving annotations takes longer than all the rest of a command.
-        hints = get_type_hints(declared, include_extras=True)
-        found = tuple((field.name, hints[field.name].__metadata__[0]) for field in dataclasses.fields(declared))
-        _fields[declared] = found
-    return found
+    return (_declarations.get(declared) or _resolved(declared)).fields
 
 
 def encode(value: Any) -> bytes:
     """The bytes of a declared structure."""
-    seen: dict[str, Any] = {}
-    parts = []
-    for name, kind in fields_of(type(value)):
-        parts.append(kind.write(getattr(value, name), seen))
-        seen[name] = getattr(value, name)
-    return b"".join(parts)
+    declaration = _declarations.get(type(value)) or _resolved(type(value))
+    fields = vars(value)
+    return b"".join([write(fields[name], fields) for name, write in declaration.writes])
+
+
+def _encoded(declared: type[Any], value: Any) -> bytes:
+    if not isinstance(value, declared):
+        raise Malformed(f"no {declared.__name__}")
+    return encode(value)
 
 
 def read(declared: type[T], reader: Reader) -> T:
     """The structure at the front of `reader`."""
-    seen: dict[str, Any] = {}
-    for name, kind in fields_of(declared):
-        seen[name] = kind.read(reader, seen)
-    return declared(**seen)
+    declaration = _declarations.get(declared) or _resolved(declared)
+    fields: dict[str, Any] = {}
+    for name, read_field in declaration.reads:
+        fields[name] = read_field(reader, fields)
+    # What declared(**fields) does to a frozen dataclass, but for a call for each field.
+    value = object.__new__(declared)
+    vars(value).update(fields)
+    return value
 
 
 def decode(declared: type[T], data: bytes) -> T:

@@ -173,13 +173,13 @@ def links(data: bytes) -> None:
             ours.send(part)
         return theirs.detach()
 
-    _documented(PROGRAMS[0], Client(DeviceLink("it", 0.0, opened), "it", lambda _: None))
+    _documented(PROGRAMS[0], Client(DeviceLink("it", 10.0, opened), "it", lambda _: None))
     for one in kept:
         one.close()
 
 
-def _unknown_selector(self: wire.Chosen, seen: dict[str, Any]) -> wire.Kind:
-    return self.arms[seen[self.selector]]
+def _unknown_selector(self: wire.Chosen, reader: wire.Reader, seen: dict[str, Any]) -> object:
+    return self.arms[seen[self.selector]].read(reader, seen)
 
 
 def _short_take(self: wire.Reader, size_bytes: int) -> bytes:
@@ -195,7 +195,7 @@ def _no_room(self: Client, named: tuple[int, ...]) -> bool:
 
 # Decoders and a client as somebody might have written them: each has to be found.
 BROKEN: dict[str, tuple[type, str, object]] = {
-    "unknown-selector": (wire.Chosen, "_arm", _unknown_selector),
+    "unknown-selector": (wire.Chosen, "read", _unknown_selector),
     "short-take": (wire.Reader, "take", _short_take),
     "no-room": (Client, "_make_room", _no_room),
 }

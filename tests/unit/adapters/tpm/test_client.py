@@ -21,7 +21,6 @@ from bcd.protocol.tpm2.codes import Code, Rc
 from bcd.protocol.tpm2.commands import AttestOut, CreatePrimaryOut, Empty, NvReadPublicOut
 from bcd.protocol.tpm2.structures import (
     Algorithm,
-    CreationData,
     CreationTicket,
     EcdsaSignature,
     Handle,
@@ -42,8 +41,7 @@ def refusal(code: int) -> bytes:
 
 
 def made(handle: int, public: Public) -> bytes:
-    creation = CreationData((), b"", 1, 0x10, b"", b"", b"")
-    out = CreatePrimaryOut(public, creation, b"", CreationTicket(0x8021, 0x40000001, b""), names.name(public))
+    out = CreatePrimaryOut(public, b"", b"", CreationTicket(0x8021, 0x40000001, b""), names.name(public))
     body = encode(out)
     body = handle.to_bytes(4) + len(body).to_bytes(4) + body + bytes.fromhex("0000010000")
     return b"\x80\x02" + (10 + len(body)).to_bytes(4) + bytes(4) + body
