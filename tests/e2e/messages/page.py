@@ -52,8 +52,8 @@ _DOCTOR = """## bcd doctor
 """
 
 _FAILURES = """A failure that a command would end with stands in the report as its own message (above), cut where its
-way back begins: `config`, `join encryption key`, `data directory`, `identity`, `journal`, `join port` and `gateway` can
-show one.
+way back begins: `config`, `join encryption key`, `data directory`, `identity`, `tpm`, `journal`, `join port` and
+`gateway` can show one.
 
 """
 
@@ -81,7 +81,6 @@ def page() -> str:
     """The whole page."""
     node_rows = rows(node.PROVOKED, "tests/e2e/messages/test_node_messages.py")
     plane_rows = rows(plane.PROVOKED, "tests/e2e/controlplane/test_controlplane_messages.py")
-    later = "".join(f"- `{m.value}`\n" for m in sorted(node.WITH_THE_TPM, key=lambda m: m.name))
     levels = "".join(f"| `{level.value}` | {_LEVELS[level]} |\n" for level in Level)
     findings = "| Check | Level | Message | Way back | Seen by |\n|---|---|---|---|---|\n"
     for told in doctor.PROVOKED:
@@ -91,7 +90,7 @@ def page() -> str:
     refusals = "| Reason | What to do |\n|---|---|\n"
     refusals += "".join(f"| `{reason.value}` | {text} |\n" for reason, text in WAY_BACK.items())
     return (
-        f"{_HEAD}## bcd\n\n{table(node_rows)}\nNothing can bring these about before there is a TPM client:\n\n{later}\n"
+        f"{_HEAD}## bcd\n\n{table(node_rows)}\n"
         f"{_DOCTOR}{levels}\n{_FAILURES}{findings}\n## bcd-controlplane\n\n{table(plane_rows)}\n"
         f"{_REFUSALS}{refusals}"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bcd.app.findings import Level, Told
+from tests.e2e.messages import tpm
 from tests.e2e.messages.test_node_messages import joined, mounted, with_config, with_journal_of
 from tests.fakes import commands
 from tests.fakes.plane import Machine, Plane, control_plane
@@ -27,9 +28,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         yield serving
 
 
-def asked(machine: Machine, prefix: tuple[str, ...] = ()) -> list[Found]:
+def asked(machine: Machine, prefix: tuple[str, ...] = (), env: "dict[str, str] | None" = None) -> list[Found]:
     """The report, and that its exit status is what its levels say."""
-    done = commands.run(*machine.words("doctor", "--json"), env=machine.env, prefix=prefix)
+    done = machine.run("doctor", "--json", env=env, prefix=prefix)
     report: list[Found] = json.loads(done.out)
     assert done.status == (1 if any(found["level"] == Level.FAIL for found in report) else 0)
     assert done.err == ""
@@ -83,6 +84,29 @@ def removes(plane: Plane) -> list[Found]:
     subprocess.run(words, check=True, capture_output=True)
     key.chmod(0o600)
     return asked(machine)
+
+
+def key_in_tpm(plane: Plane) -> list[Found]:
+    with tpm.fresh() as swtpm:
+        return asked(tpm.joined(plane, swtpm), env=tpm.with_keys(swtpm))
+
+
+def key_beside_tpm(plane: Plane) -> list[Found]:
+    machine = joined(plane)
+    with tpm.fresh() as swtpm:
+        return asked(machine, env=tpm.with_keys(swtpm))
+
+
+def key_beside_tpm_with_password(plane: Plane) -> list[Found]:
+    """B34."""
+    machine = joined(plane)
+    with tpm.fresh() as swtpm:
+        swtpm.tool("tpm2_changeauth", "-c", "owner", "secret")
+        return asked(machine, env=tpm.with_keys(swtpm))
+
+
+def no_tpm(plane: Plane) -> list[Found]:
+    return asked(joined(plane), env={"BCD_FAKEHW_TPM": "none", "BCD_FAKEHW_TPM_KEYS": "1"})
 
 
 def later(by: str) -> Callable[[Plane], list[Found]]:
@@ -218,7 +242,14 @@ PROVOKED: dict[Told, Callable[[Plane], list[Found]]] = {
     Told.IDENTITY_PROMOTES: promotes,
     Told.IDENTITY_REMOVES: removes,
     Told.NODE_KEY_NONE: fresh,
-    Told.NODE_KEY_FILE: sound,
+    Told.NODE_KEY_TPM: key_in_tpm,
+    Told.NODE_KEY_FILE: no_tpm,
+    Told.NODE_KEY_UNUSED: sound,
+    Told.NODE_KEY_MOVES: key_beside_tpm,
+    Told.NODE_KEY_STAYS: key_beside_tpm_with_password,
+    Told.TPM_UNUSED: sound,
+    Told.TPM_NONE: no_tpm,
+    Told.TPM_OK: key_in_tpm,
     Told.CERTIFICATE_NONE: fresh,
     Told.CERTIFICATE_EXPIRED: later("+2 days"),
     Told.CERTIFICATE_LATE: later("+20 hours"),

@@ -23,8 +23,6 @@ from tests.fakes.commands import Ran
 from tests.fakes.outside import open_folder
 from tests.fakes.plane import Machine, Plane, control_plane
 
-# Nothing can bring this about before there is a TPM client; its row says so.
-WITH_THE_TPM = {Message.KEY_MISMATCH_TPM}
 OTHER_PIN = "sha256:" + "0" * 64
 NOBODY = 65534
 
@@ -108,13 +106,6 @@ def identity_unreadable(plane: Plane) -> Ran:
 def expired(plane: Plane) -> Ran:
     machine = joined(plane)
     return commands.run(*machine.words("join"), env=machine.env, prefix=["faketime", "+2 days"])
-
-
-def key_unavailable(plane: Plane) -> Ran:
-    machine = joined(plane)
-    record = "-----BEGIN BCD TPM NODE KEY-----\n" + "A" * 43 + "=\n-----END BCD TPM NODE KEY-----\n"
-    (machine.data / "node.key").write_text(record)
-    return machine.run("status")
 
 
 def permission_denied(plane: Plane) -> Ran:
@@ -417,9 +408,10 @@ class Provoked:
 PROVOKED = {
     Message.NOT_JOINED: Provoked(75, not_joined),
     Message.KEY_MISMATCH: Provoked(76, key_mismatch),
+    Message.KEY_MISMATCH_TPM: Provoked(76, tpm.key_mismatch),
     Message.IDENTITY_UNREADABLE: Provoked(76, identity_unreadable),
     Message.EXPIRED: Provoked(0, expired),
-    Message.KEY_UNAVAILABLE: Provoked(75, key_unavailable),
+    Message.KEY_UNAVAILABLE: Provoked(75, tpm.key_unavailable),
     Message.PERMISSION_DENIED: Provoked(77, permission_denied, root=True),
     Message.NOT_A_DIRECTORY: Provoked(78, not_a_directory),
     Message.DIRECTORY_LOOSE: Provoked(78, directory_loose),
@@ -482,7 +474,7 @@ def pattern(message: Message) -> "re.Pattern[str]":
 
 
 def test_every_message_has_its_provocation() -> None:
-    assert set(PROVOKED) | WITH_THE_TPM == set(Message)
+    assert set(PROVOKED) == set(Message)
 
 
 @pytest.mark.parametrize("message", PROVOKED, ids=lambda message: message.name)

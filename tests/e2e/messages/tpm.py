@@ -1,4 +1,4 @@
-"""The states of a TPM that a message speaks of, each seen by a real `bcd-fakehw tpm identify`."""
+"""The states of a TPM that a message speaks of, seen by a real `bcd-fakehw tpm identify` or by what uses a key."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from bcd.protocol.tpm2 import templates
 from bcd.protocol.tpm2.structures import Handle
 from tests.fakes import commands, swtpm
 from tests.fakes.commands import Ran
-from tests.fakes.plane import Plane
+from tests.fakes.plane import Machine, Plane
 from tests.fakes.swtpm import SwTpm
 
 # Whole answers, of ten bytes: the tag of a TPM 1.2, "send it again", and a chip that failed its self-test.
@@ -29,6 +29,19 @@ def fresh(*, started: bool = True) -> Iterator[SwTpm]:
     # A Unix socket's path has room for 107 bytes, which a test's own directory may not leave.
     with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home), started=started) as tpm:
         yield tpm
+
+
+def with_keys(tpm: SwTpm) -> dict[str, str]:
+    """The environment in which new node keys go into it."""
+    return {**tpm.env, "BCD_FAKEHW_TPM_KEYS": "1"}
+
+
+def joined(plane: Plane, tpm: SwTpm) -> Machine:
+    """A machine that has joined, with its node key in `tpm`."""
+    machine = plane.machine()
+    done = machine.run("join", stdin=f"{plane.token()}\n".encode(), env=with_keys(tpm))
+    assert done.status == 0, done.err
+    return machine
 
 
 def answered(plane: Plane, reply: bytes) -> Ran:
@@ -101,6 +114,21 @@ def full(plane: Plane) -> Ran:
 
 def failed(plane: Plane) -> Ran:
     return answered(plane, FAILURE)
+
+
+def key_unavailable(plane: Plane) -> Ran:
+    """B40: the node starts where the firmware has not started the TPM."""
+    with fresh() as tpm:
+        machine = joined(plane, tpm)
+    with fresh(started=False) as tpm:
+        return machine.run("node", env=with_keys(tpm))
+
+
+def key_mismatch(plane: Plane) -> Ran:
+    with fresh() as tpm:
+        machine = joined(plane, tpm)
+        tpm.tool("tpm2_clear")
+        return machine.run("node", env=with_keys(tpm))
 
 
 def no_software_tpm(plane: Plane) -> Ran:
