@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from bcd.controlplane.app import views
 from bcd.controlplane.domain import admin_eks as admin
+from bcd.controlplane.domain.approvals import ApprovalState
 from bcd.controlplane.domain.audit import OPERATOR, Event, Kind
+from bcd.controlplane.domain.challenges import ek_credential
 from bcd.controlplane.domain.eks import MAX_NOTE, EkRoot, ListedEk, MalformedDigest, digest
 from bcd.controlplane.domain.failures import NotPermitted, Usage
 from bcd.controlplane.domain.messages import Message
@@ -42,7 +44,7 @@ class EkCommands:
             case admin.RemoveEkRoot(fingerprint):
                 return change(lambda records: self._remove_root(records, _digest("ek-roots remove", fingerprint)))
             case admin.AllowEk():
-                return change(lambda records: views.listed_ek(records, self.allow(records, command)))
+                return change(lambda records: views.listed_ek(records, self._allow(records, command)))
             case admin.DenyEk(ek, note):
                 return change(lambda records: self._deny(records, _digest("ek deny", ek), note))
             case admin.RemoveEk(ek):
@@ -96,6 +98,19 @@ class EkCommands:
 
     # ---- the allow-list
 
+    def _allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
+        """As `allow`, and the machine that may wait for it is answered."""
+        row = self.allow(records, asked)
+        now = self.clock.now()
+        for question in records.approvals.of_credential(ek_credential(row.ek)):
+            if question.state is ApprovalState.PENDING and not question.lapsed(now):
+                records.approvals.put(
+                    replace(question, state=ApprovalState.APPROVED, site=row.site or question.site, decided=now)
+                )
+                detail = {"approval": question.id, "source": question.source, "ek": row.ek}
+                self._note(records, Kind.APPROVAL_GIVEN, {**detail})
+        return row
+
     def allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
         """In the caller's transaction. Usage, NotPermitted: it may not be."""
         ek, where = _digest("ek allow", asked.ek), _where("ek allow", asked.site, asked.role, asked.node_id)
@@ -142,7 +157,7 @@ class EkCommands:
                 if old is not None and old.denied:
                     # A list of thousands must not let back in whom somebody shut out by hand.
                     raise Usage(Message.USAGE, command="ek import", what=f"{old.ek} is denied")
-                new = self.allow(records, asked)
+                new = self._allow(records, asked)
             except (Usage, NotPermitted) as failure:
                 why = failure.fields.get("what", failure)
                 raise Usage(Message.EK_FILE_LINE, path=file, line=row.line, why=why) from None

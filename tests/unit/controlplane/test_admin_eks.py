@@ -235,6 +235,44 @@ def test_a_key_is_not_listed_for_a_node_of_another_site(plane: MemoryControlPlan
     assert allow(plane, node="n-1").node_id == "n-1"
 
 
+def waits(plane: MemoryControlPlane, id_: str = "a-1", ek: str = EK) -> None:
+    """A machine with this key has asked, and nobody listed it."""
+    question = rows.approval(id_, credential=f"ek:{ek}", token_id="", site="", asked=plane.clock.now())
+    plane.store.change(lambda r: r.approvals.put(question)).result()
+
+
+def answers(plane: MemoryControlPlane) -> dict[str, tuple[str, str]]:
+    return {view.id: (view.state, view.site) for view in plane.approvals()}
+
+
+def test_allowing_a_key_answers_the_machine_that_waits(plane: MemoryControlPlane) -> None:
+    waits(plane)
+    waits(plane, "a-2", f"sha256:{'cd' * 32}")
+    allow(plane)
+    assert answers(plane) == {"a-1": ("approved", "lab"), "a-2": ("pending", "")}
+    assert plane.audit()[-1] == ("approval.given", {"approval": "a-1", "ek": EK, "source": "192.0.2.1"})
+    plane.admin(admin_eks.ImportEks("eks.csv", (row(2, "cd" * 32),)))
+    assert answers(plane)["a-2"] == ("approved", "lab")
+
+
+def test_a_question_that_lapsed_or_was_denied_stays_what_it_is(plane: MemoryControlPlane) -> None:
+    waits(plane)
+    waits(plane, "a-2")
+    plane.deny("a-2")
+    plane.clock.pass_(days=8)
+    allow(plane)
+    assert {id_: state for id_, (state, _) in answers(plane).items()} == {"a-1": "lapsed", "a-2": "denied"}
+
+
+def test_an_approval_is_given_once(plane: MemoryControlPlane) -> None:
+    waits(plane)
+    plane.admin(admin.DecideApproval("a-1", True, "lab"))
+    assert [kind for kind, _ in plane.audit() if kind.startswith(("ek", "approval"))] == [
+        "ek.allowed",
+        "approval.given",
+    ]
+
+
 # ---- a file of them
 
 
