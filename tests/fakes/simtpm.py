@@ -5,14 +5,15 @@ from pathlib import Path
 
 from bcd.adapters.tpm.client import Client
 from bcd.adapters.tpm.link import Late
-from bcd.adapters.tpmsim import factory
+from bcd.adapters.tpmsim import factory, manufacturer
 from bcd.adapters.tpmsim.file import create
 from bcd.adapters.tpmsim.link import SimLink
 from bcd.adapters.tpmsim.workbench import Workbench
 from bcd.protocol.tpm2.structures import Algorithm
 
 # What swtpm has as it comes.
-ALL_BANKS = (Algorithm.SHA1, Algorithm.SHA256, Algorithm.SHA384, Algorithm.SHA512)
+BANKS = {"sha1": Algorithm.SHA1, "sha256": Algorithm.SHA256, "sha384": Algorithm.SHA384, "sha512": Algorithm.SHA512}
+ALL_BANKS = tuple(BANKS.values())
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,8 @@ def bare(home: Path, banks: tuple[int, ...] = ALL_BANKS) -> SimTpm:
     tpm = SimTpm(home)
     create(tpm.path, factory.fresh_state(banks))
     return tpm
+
+
+def made_by() -> str:
+    """Its manufacturer, as its certificates have it: the four letters of a vendor's id in hex."""
+    return manufacturer.MANUFACTURER

@@ -96,13 +96,7 @@ def running(home: Path, state: Path | None = None, *, started: bool = True) -> I
     else:
         shutil.copytree(state, own)
     tpm = SwTpm(home)
-    # tpm2-tools look for the control channel there.
-    channels = ["--server", f"type=unixio,path={tpm.path}", "--ctrl", f"type=unixio,path={tpm.path}.ctrl"]
-    process = subprocess.Popen(
-        ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={own}", "--flags", "not-need-init", *channels],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = spawn(tpm, own)
     try:
         wait_for(process, tpm)
         if started:
@@ -114,6 +108,17 @@ def running(home: Path, state: Path | None = None, *, started: bool = True) -> I
             tpm.raw(SHUTDOWN)
         process.terminate()
         process.wait(timeout=READY_S)
+
+
+def spawn(tpm: SwTpm, state: Path) -> "subprocess.Popen[bytes]":
+    """Its process, on its way up."""
+    # tpm2-tools look for the control channel there.
+    channels = ["--server", f"type=unixio,path={tpm.path}", "--ctrl", f"type=unixio,path={tpm.path}.ctrl"]
+    return subprocess.Popen(
+        ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={state}", "--flags", "not-need-init", *channels],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def wait_for(process: "subprocess.Popen[bytes]", tpm: SwTpm) -> None:

@@ -15,8 +15,8 @@ from bcd.protocol.tpm2.structures import AnswerAuth, Attribute, CommandAuth, Han
 from bcd.protocol.tpm2.wire import Reader
 
 CONTINUE_SESSION = 0x01
-# Two bits of TPMA_SESSION that mean nothing (Part 2, 8.4).
-_RESERVED = 0x18
+# decrypt, encrypt, audit, and the two that go with it (TPMA_SESSION, Part 2, 8.4).
+_NOT_A_PASSWORDS = 0xE6
 _LEAST_BYTES = 9
 _MOST_SESSIONS = 3
 _NV_NO_DA = 1 << 25
@@ -31,6 +31,8 @@ class _Entity:
     policy: bytes
     password: bool
     no_da: bool
+    is_hierarchy: bool = False
+    policy_alone: bool = False
 
 
 def sessions(area: bytes) -> tuple[CommandAuth, ...]:
@@ -40,7 +42,7 @@ def sessions(area: bytes) -> tuple[CommandAuth, ...]:
     while reader.left:
         number = len(found) + 1
         if number > _MOST_SESSIONS:
-            raise Refused(Rc.SIZE)
+            raise of_session(Rc.SIZE, number)
         try:
             found.append(_session(reader))
         except Unfit as unfit:
@@ -51,7 +53,7 @@ def sessions(area: bytes) -> tuple[CommandAuth, ...]:
 def _session(reader: Reader) -> CommandAuth:
     one = read(CommandAuth, reader)
     if one.session == Handle.PASSWORD:
-        if one.attributes & ~CONTINUE_SESSION:
+        if one.attributes & _NOT_A_PASSWORDS:
             raise Unfit(Rc.ATTRIBUTES)
         if one.nonce:
             raise Unfit(Rc.NONCE)
@@ -75,14 +77,19 @@ def check(call: Call, wanted: int, admin: int | None) -> None:
 
 def _check(call: Call, given: CommandAuth, number: int, admin: bool) -> None:
     entity = _entity(call, call.handles[number - 1], admin)
+    if given.session != Handle.PASSWORD:
+        # Knows no secret that could be guessed: nothing is counted.
+        _check_policy(call, given, number, entity)
+        return
     if not entity.no_da:
         if call.state.failed_tries >= MAX_TRIES:
             raise Refused(Rc.LOCKOUT)
-        # Counts as a wrong one when the power fails before the TPM is shut down.
-        call.tried = True
-    if given.session != Handle.PASSWORD:
-        _check_policy(call, given, number, entity)
-        return
+        if not call.state.tried:
+            # It counts as a wrong one when the power fails before the TPM is shut down: that is noted first.
+            call.tried = True
+            raise Refused(Rc.RETRY)
+    if entity.policy_alone:
+        raise Refused(Rc.AUTH_TYPE)
     if not entity.password:
         raise Refused(Rc.AUTH_UNAVAILABLE)
     if not hmac.compare_digest(given.hmac.rstrip(b"\0"), entity.auth.rstrip(b"\0")):
@@ -96,7 +103,7 @@ def _check_policy(call: Call, given: CommandAuth, number: int, entity: _Entity) 
     if given.session >> 24 != POLICY_SESSION >> 24:
         raise Refused(Rc.AUTH_TYPE)
     session = call.space.sessions[given.session]
-    if not entity.policy:
+    if not entity.policy and entity.is_hierarchy:
         raise Refused(Rc.AUTH_UNAVAILABLE)
     if session.policy_digest != entity.policy:
         raise of_session(Rc.POLICY_FAIL, number)
@@ -106,7 +113,7 @@ def _check_policy(call: Call, given: CommandAuth, number: int, entity: _Entity) 
 
 def _entity(call: Call, handle: int, admin: bool) -> _Entity:
     if handle in (Handle.OWNER, Handle.ENDORSEMENT, Handle.NULL):
-        return _Entity(call.state.hierarchy(handle).auth, b"", password=True, no_da=True)
+        return _Entity(call.state.hierarchy(handle).auth, b"", password=True, no_da=True, is_hierarchy=True)
     if handle >> 24 == _NV:
         index = call.state.known_index(handle)
         attributes = index.public.attributes
@@ -114,9 +121,10 @@ def _entity(call: Call, handle: int, admin: bool) -> _Entity:
         return _Entity(index.auth, index.public.policy, readable, bool(attributes & _NV_NO_DA))
     key = call.space.key(handle)
     attributes = key.public.attributes
-    needs_policy = Attribute.ADMIN_WITH_POLICY if admin else 0
-    password = not attributes & needs_policy if admin else bool(attributes & Attribute.USER_WITH_AUTH)
-    return _Entity(key.auth, key.public.policy, password, bool(attributes & Attribute.NO_DA))
+    policy_alone = admin and bool(attributes & Attribute.ADMIN_WITH_POLICY)
+    password = admin or bool(attributes & Attribute.USER_WITH_AUTH)
+    no_da = bool(attributes & Attribute.NO_DA)
+    return _Entity(key.auth, key.public.policy, password, no_da, policy_alone=policy_alone)
 
 
 def answers(call: Call) -> tuple[AnswerAuth, ...]:

@@ -6,7 +6,7 @@ from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.structures import Algorithm, Attribute, EccParameters, Public, RsaParameters
 
 ENCRYPTED_DUPLICATION = 1 << 11
-_ECC_SIGNS = (Algorithm.ECDSA, 0x001A, Algorithm.SM2, Algorithm.ECSCHNORR)
+_ECC_SIGNS = (Algorithm.ECDSA, Algorithm.SM2, Algorithm.ECSCHNORR)
 _RSA_SIGNS = (Algorithm.RSASSA, Algorithm.RSAPSS)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from bcd.adapters.tpmsim import file, manufacturer, primaries
 from bcd.adapters.tpmsim.state import (
     MAGIC,
+    PLATFORM_CREATE,
     SEED_BYTES,
     VERSION,
     Faults,
@@ -33,7 +34,7 @@ _CERTIFIED = (
 PERSISTENT_RSA = 0x81010001
 # TPMA_NV of an endorsement certificate as swtpm_setup has it: the platform's to write, whoever asks may read, and it
 # counts for no lockout.
-_PP_WRITE, _WRITE_DEFINE, _PP_READ, _NO_DA, PLATFORM_CREATE = 1 << 0, 1 << 13, 1 << 16, 1 << 25, 1 << 30
+_PP_WRITE, _WRITE_DEFINE, _PP_READ, _NO_DA = 1 << 0, 1 << 13, 1 << 16, 1 << 25
 CERTIFICATE_ATTRIBUTES = (
     _PP_WRITE | _WRITE_DEFINE | _PP_READ | NvAttribute.OWNER_READ | NvAttribute.AUTH_READ | _NO_DA | PLATFORM_CREATE
 )
@@ -63,7 +64,8 @@ def fresh_state(banks: Iterable[int] = (Algorithm.SHA256,)) -> State:
         null=fresh_hierarchy(),
         clock_ms=0,
         since_ms=time.time_ns() // 1_000_000,
-        resets=0,
+        # The one that it was first started by.
+        resets=1,
         restarts=0,
         safe=1,
         failed_tries=0,

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from bcd.adapters.tpmsim.answers import Unfit
+from bcd.adapters.tpmsim.handles import is_flushable, is_hierarchy, is_session
 from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.commands import (
     CertifyIn,
+    FlushContextIn,
     NvReadIn,
     QuoteIn,
     SignIn,
@@ -16,8 +18,10 @@ from bcd.protocol.tpm2.commands import (
 )
 from bcd.protocol.tpm2.structures import (
     Algorithm,
+    CommandAuth,
     Curve,
     EccParameters,
+    Handle,
     HashCheck,
     PcrSelection,
     Public,
@@ -32,6 +36,8 @@ MAX_NV_BUFFER_BYTES = 1024
 PCR_SELECT_BYTES = 3
 # TPMA_OBJECT: bits no attribute has (Part 2, 8.3.2).
 _RESERVED_ATTRIBUTES = 0xFFF0F309
+# TPMA_SESSION (Part 2, 8.4).
+_RESERVED_SESSION = 0x18
 
 
 def one_of(rc: Rc, *allowed: int) -> Callable[[int], None]:
@@ -50,16 +56,26 @@ def at_most(rc: Rc, bound: int) -> Callable[[int], None]:
     return check
 
 
-def _attributes(value: int) -> None:
-    if value & _RESERVED_ATTRIBUTES:
-        raise Unfit(Rc.RESERVED_BITS)
+def no_bits_of(reserved: int) -> Callable[[int], None]:
+    def check(value: int) -> None:
+        if value & reserved:
+            raise Unfit(Rc.RESERVED_BITS)
+
+    return check
+
+
+def handle(may_be: Callable[[int], bool]) -> Callable[[int], None]:
+    def check(value: int) -> None:
+        if not may_be(value):
+            raise Unfit(Rc.VALUE)
+
+    return check
 
 
 HASHES = (Algorithm.SHA1, Algorithm.SHA256, Algorithm.SHA384, Algorithm.SHA512)
 _HASH = one_of(Rc.HASH, *HASHES)
 _HASH_OR_NULL = one_of(Rc.HASH, *HASHES, Algorithm.NULL)
-_ECDAA = 0x001A
-_ECC_SIGN = (Algorithm.ECDSA, _ECDAA, Algorithm.SM2, Algorithm.ECSCHNORR)
+_ECC_SIGN = (Algorithm.ECDSA, Algorithm.SM2, Algorithm.ECSCHNORR)
 _RSA_SIGN = (Algorithm.RSASSA, Algorithm.RSAPSS)
 _CIPHER = {"key_bits": one_of(Rc.VALUE, 128, 192, 256), "mode": one_of(Rc.MODE, Algorithm.CFB, Algorithm.NULL)}
 _SYMMETRIC = {"algorithm": one_of(Rc.SYMMETRIC, Algorithm.AES, Algorithm.NULL), "cipher": _CIPHER}
@@ -70,13 +86,13 @@ _RSA_SCHEME = (*_RSA_SIGN, Algorithm.RSAES, Algorithm.OAEP, Algorithm.NULL)
 FIELDS: dict[tuple[type[Any], str], Check] = {
     (Public, "type"): one_of(Rc.TYPE, Algorithm.RSA, Algorithm.ECC),
     (Public, "name_algorithm"): _HASH_OR_NULL,
-    (Public, "attributes"): _attributes,
+    (Public, "attributes"): no_bits_of(_RESERVED_ATTRIBUTES),
     (RsaParameters, "symmetric"): _SYMMETRIC,
     (RsaParameters, "scheme"): {"algorithm": one_of(Rc.VALUE, *_RSA_SCHEME), "hash": _HASH},
     (RsaParameters, "key_bits"): one_of(Rc.VALUE, 1024, 2048, 3072),
     (EccParameters, "symmetric"): _SYMMETRIC,
     (EccParameters, "scheme"): {
-        "algorithm": one_of(Rc.SCHEME, *_ECC_SIGN, 0x0019, 0x001D, Algorithm.NULL),
+        "algorithm": one_of(Rc.SCHEME, *_ECC_SIGN, Algorithm.NULL),
         "hash": _HASH,
     },
     (EccParameters, "curve"): one_of(Rc.CURVE, Curve.P256),
@@ -84,6 +100,10 @@ FIELDS: dict[tuple[type[Any], str], Check] = {
     (PcrSelection, "bank"): _HASH,
     (PcrSelection, "selected"): one_of(Rc.VALUE, PCR_SELECT_BYTES),
     (HashCheck, "tag"): one_of(Rc.TAG, Tag.HASHCHECK),
+    (HashCheck, "hierarchy"): handle(is_hierarchy),
+    (FlushContextIn, "handle"): handle(is_flushable),
+    (CommandAuth, "session"): handle(lambda value: value == Handle.PASSWORD or is_session(value)),
+    (CommandAuth, "attributes"): no_bits_of(_RESERVED_SESSION),
     (NvReadIn, "size_bytes"): at_most(Rc.VALUE, MAX_NV_BUFFER_BYTES),
     (StartAuthSessionIn, "type"): one_of(Rc.VALUE, 0x00, 0x01, 0x03),
     (StartAuthSessionIn, "symmetric"): _SYMMETRIC,

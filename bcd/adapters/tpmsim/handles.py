@@ -4,10 +4,12 @@ from bcd.adapters.tpmsim import primaries
 from bcd.adapters.tpmsim.answers import Refused, of_handle
 from bcd.adapters.tpmsim.call import Call
 from bcd.adapters.tpmsim.space import HMAC_SESSION, OBJECT_SLOTS, POLICY_SESSION, TRANSIENT
+from bcd.adapters.tpmsim.state import PLATFORM_CREATE, Persistent, State
 from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.structures import Handle
 
 _PERSISTENT = 0x81
+_PLATFORM_PERSISTENT = 0x81800000
 _NV = 0x01
 # TPM_RH_LOCKOUT, TPM_RH_PLATFORM (Part 2, 7.4), which firmware keeps from whoever comes after it.
 _LOCKOUT = 0x4000000A
@@ -83,20 +85,24 @@ def found(call: Call, handle: int, number: int) -> None:
     elif _persistent(handle):
         _load_persistent(call, handle, number)
     elif is_nv_index(handle):
-        if state.nv_index(handle) is None:
+        index = state.nv_index(handle)
+        if index is None or (state.owner.off and not index.public.attributes & PLATFORM_CREATE):
             raise of_handle(Rc.HANDLE, number)
     elif is_session(handle) and handle not in call.space.sessions:
         raise Refused(Rc.REFERENCE_H0 + number - 1)
 
 
+def _hidden(state: State, kept: Persistent) -> bool:
+    """With its own hierarchy disabled, or the one whose range of handles it stands in (Part 2, 7.5)."""
+    return bool(state.hierarchy(kept.hierarchy).off or (state.owner.off and kept.handle < _PLATFORM_PERSISTENT))
+
+
 def _load_persistent(call: Call, handle: int, number: int) -> None:
-    kept = next((one for one in call.state.persistent if one.handle == handle), None)
-    if kept is None:
-        raise of_handle(Rc.HANDLE, number)
-    if call.state.hierarchy(kept.hierarchy).off:
-        raise of_handle(Rc.HIERARCHY, number)
     if call.space.free_object(call.state.faults.held) is None:
         # It takes a place while the command lasts.
         raise Refused(Rc.OBJECT_MEMORY)
+    kept = next((one for one in call.state.persistent if one.handle == handle), None)
+    if kept is None or _hidden(call.state, kept):
+        raise of_handle(Rc.HANDLE, number)
     if handle not in call.space.persistent:
         call.space.persistent[handle], call.state = primaries.derive(call.state, kept.hierarchy, kept.template, b"")

@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_ds
 from bcd.adapters.tpmsim import creation, pcrs, primaries
 from bcd.adapters.tpmsim.answers import Refused, Unfit, of_handle, of_parameter
 from bcd.adapters.tpmsim.call import Call
+from bcd.adapters.tpmsim.handles import PLATFORM
 from bcd.adapters.tpmsim.space import Object
 from bcd.adapters.tpmsim.state import DIGEST_BYTES
-from bcd.adapters.tpmsim.tickets import is_hierarchy_with_proof, ticket
+from bcd.adapters.tpmsim.tickets import ticket
 from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.commands import (
     CreatePrimaryIn,
@@ -29,6 +30,7 @@ from bcd.protocol.tpm2.structures import (
     CreationData,
     CreationTicket,
     EcdsaSignature,
+    HashCheck,
     Scheme,
     Signature,
     Tag,
@@ -74,9 +76,7 @@ def create_primary(call: Call) -> CreatePrimaryOut:
     )
     written = encode(data)
     digest = hashlib.new(Algorithm(algorithm).name.lower(), written).digest()
-    word = b""
-    if is_hierarchy_with_proof(hierarchy):
-        word = ticket(call.state, hierarchy, Tag.CREATION, made.name, digest)
+    word = ticket(call.state, hierarchy, Tag.CREATION, made.name, digest)
     return CreatePrimaryOut(made.public, written, digest, CreationTicket(Tag.CREATION, hierarchy, word), made.name)
 
 
@@ -102,15 +102,19 @@ def sign(call: Call) -> SignOut:
     scheme = signing_scheme(key, given.scheme, 2)
     check = given.hash_check
     if check.digest or key.public.attributes & Attribute.RESTRICTED:
-        made_here = b""
-        if is_hierarchy_with_proof(check.hierarchy):
-            algorithm = scheme.hash or 0
-            made_here = ticket(call.state, check.hierarchy, Tag.HASHCHECK, given.digest, algorithm.to_bytes(2))
-        if not made_here or not hmac.compare_digest(made_here, check.digest):
+        if not _made_here(call, check, given.digest, scheme.hash or 0):
             raise of_parameter(Rc.TICKET, 3)
     elif len(given.digest) != DIGEST_BYTES[Algorithm(scheme.hash or 0)]:
         raise of_parameter(Rc.SIZE, 1)
     return SignOut(signature(key, scheme, given.digest))
+
+
+def _made_here(call: Call, check: HashCheck, digest: bytes, algorithm: int) -> bool:
+    if check.hierarchy == PLATFORM:
+        # Whose proof nobody has whom firmware started.
+        return False
+    ours = ticket(call.state, check.hierarchy, Tag.HASHCHECK, digest, algorithm.to_bytes(2))
+    return hmac.compare_digest(ours, check.digest)
 
 
 def signing_scheme(key: Object, wanted: Scheme, number: int) -> Scheme:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from bcd.adapters.tpmsim.answers import Refused
+from bcd.adapters.tpmsim.answers import Refused, of_parameter
 from bcd.adapters.tpmsim.call import Call
 from bcd.adapters.tpmsim.handles import is_nv_index
 from bcd.protocol.tpm2.codes import Rc
@@ -34,6 +34,8 @@ def read(call: Call) -> NvReadOut:
         raise Refused(Rc.NV_AUTHORIZATION)
     if not attributes & NvAttribute.WRITTEN:
         raise Refused(Rc.NV_UNINITIALIZED)
+    if given.offset_bytes > index.public.size_bytes:
+        raise of_parameter(Rc.VALUE, 2)
     if given.offset_bytes + given.size_bytes > index.public.size_bytes:
         raise Refused(Rc.NV_RANGE)
     return NvReadOut(index.data[given.offset_bytes : given.offset_bytes + given.size_bytes])

@@ -12,9 +12,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
 )
 
+from bcd.adapters.tpmsim.answers import Refused
 from bcd.adapters.tpmsim.space import Object, PrivateKey
 from bcd.adapters.tpmsim.state import RsaKey, State
 from bcd.protocol.tpm2 import names
+from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.structures import Algorithm, Point, Public, RsaParameters
 from bcd.protocol.tpm2.wire import encode
 
@@ -54,12 +56,15 @@ def _ecc(seed: bytes, template: Public) -> ec.EllipticCurvePrivateKey:
 
 def _rsa(state: State, seed: bytes, template: Public, wanted: RsaParameters) -> tuple[rsa.RSAPrivateKey, State]:
     of = hmac.digest(seed, b"tpmsim rsa\0" + encode(template), "sha256")
+    if wanted.exponent not in (0, _EXPONENT):
+        # libtpms wants a prime above 2^16; there is one that anybody uses.
+        raise Refused(Rc.RANGE)
     for one in state.rsa_keys:
         if one.of == of:
             found = load_der_private_key(one.pkcs8, None, unsafe_skip_rsa_key_validation=True)
             if isinstance(found, rsa.RSAPrivateKey):
                 return found, state
-    made = rsa.generate_private_key(wanted.exponent or _EXPONENT, wanted.key_bits)
+    made = rsa.generate_private_key(_EXPONENT, wanted.key_bits)
     pkcs8 = made.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     # The oldest goes when there are many: a test may ask for any number of them.
     return made, replace(state, rsa_keys=(*state.rsa_keys[-31:], RsaKey(of, pkcs8)))

@@ -14,7 +14,7 @@ from bcd.protocol.tpm2.commands import (
     StartAuthSessionIn,
     StartAuthSessionOut,
 )
-from bcd.protocol.tpm2.structures import Algorithm, Handle, SecretTicket, Tag
+from bcd.protocol.tpm2.structures import Algorithm, Attribute, Handle, SecretTicket, Tag
 
 _MIN_NONCE_BYTES = 16
 _HMAC = 0x00
@@ -26,8 +26,10 @@ def start(call: Call) -> StartAuthSessionOut:
     if not _MIN_NONCE_BYTES <= len(given.nonce) <= digest_bytes:
         raise of_parameter(Rc.SIZE, 1)
     if call.handles[0] != Handle.NULL:
-        # Nobody here salts a session: nothing lies between the file and its reader.
-        raise of_handle(Rc.KEY, 1)
+        if not call.object(1).public.attributes & Attribute.DECRYPT:
+            raise of_handle(Rc.ATTRIBUTES, 1)
+        # No session is salted here: nothing lies between the file and its reader.
+        raise of_parameter(Rc.VALUE, 2)
     if given.encrypted_salt:
         raise of_parameter(Rc.VALUE, 2)
     handle = call.space.free_session(HMAC_SESSION if given.type == _HMAC else POLICY_SESSION)

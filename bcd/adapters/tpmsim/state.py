@@ -22,6 +22,9 @@ _UNWRITTEN_BYTES = 8
 # NV_CLOCK_UPDATE_INTERVAL of libtpms: what a power loss takes from the clock at most.
 CLOCK_UPDATE_MS = 0x1000
 
+# TPMA_NV_PLATFORMCREATE (Part 2, 13.4): an index that is not the owner's to remove.
+PLATFORM_CREATE = 1 << 30
+
 _SECRET = Sized(64)
 
 

@@ -7,15 +7,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from bcd.adapters.tpmsim.factory import CERTIFICATE_ATTRIBUTES, CERTIFICATES, PLATFORM_CREATE, fresh_hierarchy
+from bcd.adapters.tpmsim import primaries
+from bcd.adapters.tpmsim.factory import CERTIFICATE_ATTRIBUTES, CERTIFICATES, fresh_hierarchy
 from bcd.adapters.tpmsim.file import held
 from bcd.adapters.tpmsim.state import (
     CLOCK_UPDATE_MS,
     DIGEST_BYTES,
     MAX_TRIES,
     PCRS,
+    PLATFORM_CREATE,
     Faults,
     Hierarchy,
+    Persistent,
     State,
     fresh_bank,
     with_nv,
@@ -76,9 +79,15 @@ class Workbench:
             raise ValueError("PCRs are 0 to 23")
         self._change(lambda state: extended(state, bank, pcr, digest))
 
-    def store(self, index: int, data: bytes | None, attributes: int = CERTIFICATE_ATTRIBUTES, **more: bytes) -> None:
+    def store(
+        self, index: int, data: bytes | None, attributes: int = CERTIFICATE_ATTRIBUTES, auth: bytes = b""
+    ) -> None:
         """An NV index and what it holds, in the place of what was there; None: defined, never written."""
-        self._change(lambda state: with_nv(state, index, attributes, data, more.get("auth", b"")))
+        self._change(lambda state: with_nv(state, index, attributes, data, auth))
+
+    def persist(self, key: Persistent) -> None:
+        """TPM2_EvictControl: a primary key that stays."""
+        self._change(lambda state: persisted(state, key))
 
     def remove(self, *indices: int) -> None:
         """TPM2_NV_UndefineSpace."""
@@ -155,6 +164,12 @@ def with_endorsement_seed(state: State) -> State:
     """TPM2_ChangeEPS: other endorsement keys; certificates stay, and are no longer theirs."""
     persistent = tuple(one for one in state.persistent if one.hierarchy != Handle.ENDORSEMENT)
     return replace(state, cleared=state.cleared + 1, endorsement=fresh_hierarchy(), persistent=persistent)
+
+
+def persisted(state: State, key: Persistent) -> State:
+    # An RSA key is made here, once.
+    _, state = primaries.derive(state, key.hierarchy, key.template, b"")
+    return replace(state, persistent=(*state.persistent, key))
 
 
 def extended(state: State, algorithm: int, pcr: int, digest: bytes) -> State:

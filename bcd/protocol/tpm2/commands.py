@@ -10,6 +10,7 @@ from bcd.protocol.tpm2.structures import (
     EMPTY_PASSWORD,
     MAX_ATTEST_BYTES,
     MAX_CREATION_DATA_BYTES,
+    MAX_DATA_BYTES,
     MAX_DIGEST_BYTES,
     MAX_DIGESTS,
     MAX_ID_OBJECT_BYTES,
@@ -74,7 +75,7 @@ class Empty:
 class CreatePrimaryIn:
     sensitive: Annotated[SensitiveCreate, SIZED_SENSITIVE]
     public: Annotated[Public, SIZED_PUBLIC]
-    outside_info: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    outside_info: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
 
 
@@ -173,14 +174,14 @@ class ActivateCredentialOut:
 
 @dataclass(frozen=True)
 class QuoteIn:
-    qualifying_data: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    qualifying_data: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     scheme: Annotated[Scheme, Nested(Scheme)]
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
 
 
 @dataclass(frozen=True)
 class CertifyIn:
-    qualifying_data: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
+    qualifying_data: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     scheme: Annotated[Scheme, Nested(Scheme)]
 
 

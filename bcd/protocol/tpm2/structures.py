@@ -88,6 +88,8 @@ class NvAttribute(IntEnum):
 # The longest digest is SHA-512's; a name has its algorithm before it.
 MAX_DIGEST_BYTES = 64
 MAX_NAME_BYTES = 2 + MAX_DIGEST_BYTES
+# TPM2B_DATA: what a caller says along with a command has room for a digest and its algorithm.
+MAX_DATA_BYTES = 2 + MAX_DIGEST_BYTES
 MAX_ECC_BYTES = 66
 MAX_RSA_BYTES = 512
 # Part 2, TPML_DIGEST; HASH_COUNT of every TPM is below 16; more than 32 bytes of PCRs no TPM has.
@@ -244,7 +246,7 @@ class CreationData:
     parent_name_algorithm: Annotated[int, U16]
     parent_name: Annotated[bytes, _NAME]
     parent_qualified_name: Annotated[bytes, _NAME]
-    outside_info: Annotated[bytes, _DIGEST]
+    outside_info: Annotated[bytes, Sized(MAX_DATA_BYTES)]
 
 
 @dataclass(frozen=True)
@@ -328,7 +330,7 @@ class Attest:
     magic: Annotated[int, Constant(GENERATED)]
     type: Annotated[int, U16]
     qualified_signer: Annotated[bytes, _NAME]
-    extra_data: Annotated[bytes, _DIGEST]
+    extra_data: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     clock: Annotated[ClockInfo, Nested(ClockInfo)]
     firmware: Annotated[int, U64]
     attested: Annotated[

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor
 
+from bcd.cli import fakehw_tpm
+from bcd.cli.options import Parser
 from bcd.controlplane.adapters.grpc import gateway_service, sessions, status
 from bcd.controlplane.app import admin_nodes, admin_trust, issue, join_by_tpm, renew, use
 from bcd.controlplane.domain import attestation, challenges, ek_chain, gateway, quota, settings
@@ -30,6 +32,7 @@ from bcd.protocol.pki import (
 from bcd.protocol.pki.ecdsa import SIGNATURE_BYTES
 from bcd.protocol.tpm2 import attest
 from bcd.protocol.tpm2.structures import MAX_ATTEST_BYTES, MAX_DIGEST_BYTES
+from bcd.wiring import fakehw
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -237,3 +240,25 @@ def test_links_within_the_page_lead_somewhere() -> None:
     headings = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
     anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
     assert set(re.findall(r"\]\(#([^)]*)\)", PAGE)) <= anchors
+
+
+def test_every_command_and_option_of_bcd_fakehw_tpm_is_on_the_page_and_no_other() -> None:
+    told: dict[str, set[str]] = {}
+    name = ""
+    rows = r"^\| (`[a-z-]+`)? ?\| (.*?) ?\| [^|]*\|$"
+    for first, options in re.findall(rows, section("bcd-fakehw").replace("\\|", "/"), re.MULTILINE):
+        name = first.strip("`") or name
+        told.setdefault(name, set()).update(re.findall(r"--[a-z-]+", options))
+    known: dict[str, set[str]] = {}
+    for command in fakehw_tpm.COMMANDS.values():
+        parser = Parser("bcd-fakehw", command.name, "")
+        command.add_options(parser)
+        shown = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+        known[command.name] = shown - {"--help"}
+    assert {one: told[one] for one in known} == known
+    assert {one for one in told if re.fullmatch("[a-z-]+", one)} - set(known) == set()
+
+
+def test_every_variable_of_bcd_fakehw_is_on_the_page_and_no_other() -> None:
+    told = set(re.findall(r"`(BCD_FAKEHW_\w+)`", section("bcd-fakehw")))
+    assert told == set(re.findall(r'"(BCD_FAKEHW_\w+)"', code(fakehw)))
