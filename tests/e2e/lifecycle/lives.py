@@ -18,7 +18,7 @@ from tests.e2e.lifecycle.gate import Gate
 from tests.fakes.ending import seconds_to_end
 from tests.fakes.plane import Machine, Plane
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 CALLED_A_COPY = "node.cloned"
 
 
