@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bcd.wiring.container import Node
 
 ENVIRONMENT = "BCD_JOIN_TOKEN"
+_TOKEN, _TPM = "join-token", "tpm"
 _TOKEN_FD = "--token-fd"  # noqa: S105 - the name of an option
 
 _SUMMARY = "Create this machine's identity, once. On a machine that has one, say which and exit 0."
@@ -30,9 +31,10 @@ _EPILOG = """the join token comes from one of
   standard input      its first line
   --token-file FILE   a regular file, mode 0600 or 0400, at most 4 KiB; deleted once the machine has joined
 and never from the command line.
+With --attestor tpm there is no token: the machine's TPM proves which one it is, and BCD_JOIN_TOKEN is dropped.
 
 An interrupted join goes on, without a token, when bcd join is run again.
-Not in this version: --attestor tpm, --server."""
+Not in this version: --server."""
 
 
 def run(build: Build, argv: Sequence[str]) -> int:
@@ -42,8 +44,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
     node_id = options.wanted_node(parser, given.node_id)
     if given.yes and not given.reset:
         raise Usage(Message.USAGE, command="join", what="--yes goes with --reset")
-    if given.attestor not in (None, "join-token"):
-        raise Usage(Message.USAGE, command="join", what="--attestor: this version has join-token alone")
+    _check_attestor(given)
     if build.needs_root and os.geteuid() != 0:
         raise Refused(Message.RUN_AS_ROOT, command="join --reset" if given.reset else "join")
     _take_out_of_environment(given)
@@ -51,7 +52,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
     harden()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _join(build, given, _wanted(role, node_id))
+        return _join(build, given, _wanted(role, node_id, given.attestor))
     except KeyboardInterrupt:
         raise TryLater(Message.INTERRUPTED) from None
 
@@ -62,7 +63,7 @@ def _parser(build: Build) -> options.Parser:
     parser.add_argument("--token-file", metavar="FILE", help="read the join token from FILE")
     parser.add_argument("--role", metavar="ROLE", default="node", help="node (default), site or ramdisk")
     parser.add_argument("--node-id", metavar="NODE", help="join as that node, with a token made for it, or not at all")
-    parser.add_argument("--attestor", metavar="NAME", help="join-token (default; the only one in this version)")
+    parser.add_argument("--attestor", metavar="NAME", help="join-token (default) or tpm")
     parser.add_argument(
         "--reset", action="store_true", help="set the identity aside first; alone, show what would move"
     )
@@ -72,21 +73,29 @@ def _parser(build: Build) -> options.Parser:
     return parser
 
 
+def _check_attestor(given: argparse.Namespace) -> None:
+    if given.attestor not in (None, _TOKEN, _TPM):
+        raise Usage(Message.USAGE, command="join", what="--attestor: want join-token or tpm")
+    for flag, value in (("--token-file", given.token_file), ("--node-id", given.node_id)):
+        if given.attestor == _TPM and value is not None:
+            raise Usage(Message.USAGE, command="join", what=f"{flag} does not go with --attestor tpm")
+
+
 def _take_out_of_environment(given: argparse.Namespace) -> None:
     """Restarts the program when the token is in its environment: nothing else takes it out of /proc/<pid>/environ."""
     if ENVIRONMENT not in os.environ:
         return
     if given.token_file is not None:
         raise Usage(Message.TWO_CREDENTIALS, one=ENVIRONMENT, other="--token-file")
-    if given.token_fd is not None or (given.reset and not given.yes):
+    if given.token_fd is not None or given.attestor == _TPM or (given.reset and not given.yes):
         restart_dropping(ENVIRONMENT)
     restart_without(ENVIRONMENT, _TOKEN_FD, MAX_TOKEN_BYTES + 3)
 
 
-def _wanted(role: Role, node_id: NodeId | None) -> "Wanted":
+def _wanted(role: Role, node_id: NodeId | None, attestor: str | None) -> "Wanted":
     from bcd.domain.lifecycle.join import Wanted
 
-    return Wanted(role, node_id)
+    return Wanted(role, node_id, attestor)
 
 
 def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
@@ -96,12 +105,12 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
     config = settings.read(given.config, options.config_flags(given))
     events = LogEvents(config.log_level, config.log_format)
     container = build.container()(config=config, events=events, credential=_credential(given, config, events))
-    if given.reset:
-        if not given.yes:
-            render.reset_plan(config.data_dir, container.reset().plan())
-            raise Usage(Message.RESET_NEEDS_YES)
-        _reset(container)
+    if given.reset and not given.yes:
+        render.reset_plan(config.data_dir, container.reset().plan())
+        raise Usage(Message.RESET_NEEDS_YES)
     try:
+        if given.reset:
+            _reset(container, by_tpm=given.attestor == _TPM)
         joined: Joined = container.join()(wanted)
     finally:
         container.give_tpm_back()
@@ -114,15 +123,20 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
     return Exit.OK
 
 
-def _reset(container: "Node") -> None:
-    """Moves the identity aside, once everything is there to join again with: a configuration, a key to seal to, a
-    token."""
-    from bcd.adapters.credential.sources import Taken
+def _reset(container: "Node", *, by_tpm: bool) -> None:
+    """Moves the identity aside, once everything is there to join again with: a configuration, and a key to seal to and
+    a token, or a TPM that can attest."""
     from bcd.domain.lifecycle.join import LOCK_WAIT_S
 
-    source: CredentialSource = container.credential()
-    container.credential.override(Taken(source.take(), source))
-    container.join().recipient()
+    if by_tpm:
+        container.join()
+        container.attestor().ak_name()
+    else:
+        from bcd.adapters.credential.sources import Taken
+
+        source: CredentialSource = container.credential()
+        container.credential.override(Taken(source.take(), source))
+        container.join().recipient()
     reset = container.reset()
     with container.fs().lock(LOCK_WAIT_S):
         render.was_reset(reset())

@@ -24,7 +24,7 @@ Node identity that survives: a P-256 key and a certificate of at most 24 hours.
            what this machine's TPM is and holds, and whether node keys can live in it
 {own}
 {program} COMMAND --help says more; {program} --version says which.
-Not in this version: helper, ramdisk; join --attestor tpm; --server."""
+Not in this version: helper, ramdisk; --server."""
 
 
 def _container() -> "type[Node]":

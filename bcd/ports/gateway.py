@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.identity import Leaf
 from bcd.ports.keys import NodeKey
 
@@ -20,12 +21,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class RenewQuestion:
-    """One Renew: the request for the next key (PKCS#10 DER) and the current key's proof (a serialized statement)."""
+    """One Renew: the request for the next key (PKCS#10 DER) the current key's proof (a serialized statement), and for
+    a leaf that names an attestation key that key's word for the next one."""
 
     csr: bytes
     chain: tuple[bytes, ...]
     client_time: datetime
     renew_pop: bytes
+    key_attestation: KeyAttestation | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from bcd.domain.model.attestation import ChallengeAnswer, TpmEvidence
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.joining import Answer
 from bcd.domain.model.pending import PendingJoin
@@ -10,11 +11,13 @@ from bcd.domain.model.pending import PendingJoin
 
 @dataclass(frozen=True)
 class JoinQuestion:
-    """One Join request: the pending join and what the machine says of itself."""
+    """One Join request: the pending join, what the machine says of itself, and what its TPM shows and proves."""
 
     pending: PendingJoin
     claims: Claims
     daemon_version: str
+    evidence: TpmEvidence | None = None
+    answer: ChallengeAnswer | None = None
 
 
 class JoinTransport(Protocol):

@@ -41,6 +41,10 @@ class KeyStore(Protocol):
         """A new key that signs, nowhere stored yet; in the TPM where there is one that takes it. Never fails."""
         ...
 
+    def create_in_tpm(self) -> NodeKey:
+        """A new key that signs, in the TPM or not at all: TryLater with the TPM's reason."""
+        ...
+
     def open(self, record: bytes) -> NodeKey | KeyState:
         """The key of a record, or the KeyState that says why there is none now (KeyMalformed, KeyUnavailable)."""
         ...

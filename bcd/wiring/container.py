@@ -15,10 +15,12 @@ from bcd.adapters.host.entropy import SystemEntropy
 from bcd.adapters.journal.sqlite import SqliteJournal
 from bcd.adapters.keys.file import FileKeys
 from bcd.adapters.keys.tpm import HostKeys
+from bcd.adapters.tpm.attestor import LinkedAttestor
 from bcd.adapters.tpm.client import Client
 from bcd.adapters.tpm.device import DeviceLink
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.keys import LinkedKeys
+from bcd.domain.lifecycle.attest import Attest
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
@@ -26,6 +28,7 @@ from bcd.domain.lifecycle.reset import Reset
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.domain.model.keys import KeyUnavailable
 from bcd.domain.model.pins import Pins
+from bcd.ports.attestor import Attestor
 from bcd.ports.clock import Clock
 from bcd.ports.credential import CredentialSource
 from bcd.ports.entropy import Entropy
@@ -115,6 +118,7 @@ class Node(containers.DeclarativeContainer):
     hardware: providers.Provider[Hardware] = providers.Singleton(SysfsHardware)
     # One for the process: its keys' handles are good together, and its lock keeps threads apart.
     client: providers.Provider[Client] = providers.Singleton(_client, config)
+    attestor: providers.Provider[Attestor] = providers.Singleton(LinkedAttestor, client, events)
     # Asked of this one and not of `client()`: in a container made from this one, that is another.
     give_tpm_back: providers.Provider[None] = providers.Callable(Client.close, client)
     tpm_is_for_keys: providers.Provider[bool] = providers.Object(True)
@@ -133,7 +137,15 @@ class Node(containers.DeclarativeContainer):
     hand_over = providers.Singleton(HandOver, fs, events)
     reset = providers.Singleton(Reset, fs, clock, events)
     daemon = providers.Singleton(
-        _daemon, config=config, fs=fs, load=load, keys=keys, clock=clock, entropy=entropy, events=events
+        _daemon,
+        config=config,
+        attestor=attestor,
+        fs=fs,
+        load=load,
+        keys=keys,
+        clock=clock,
+        entropy=entropy,
+        events=events,
     )
     join = providers.Singleton(
         Join,
@@ -143,6 +155,7 @@ class Node(containers.DeclarativeContainer):
         load=load,
         hand_over=hand_over,
         keys=keys,
+        attest=providers.Singleton(Attest, attestor, clock, events),
         transport=transport,
         credential=credential,
         recipient=providers.Callable(_recipient, config).provider,

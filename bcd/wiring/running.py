@@ -24,6 +24,7 @@ from bcd.domain.model import datadir
 from bcd.domain.model.failures import FixConfiguration, Message, TryLater
 from bcd.domain.model.loading import Loaded
 from bcd.domain.model.pins import Pins
+from bcd.ports.attestor import Attestor
 from bcd.ports.clock import Clock
 from bcd.ports.entropy import Entropy
 from bcd.ports.events import Events
@@ -44,6 +45,7 @@ def build(
     fs: Fs,
     load: Load,
     keys: KeyStore,
+    attestor: Attestor,
     clock: Clock,
     entropy: Entropy,
     events: Events,
@@ -56,7 +58,7 @@ def build(
         load=load,
         keys=keys,
         change=ChangeIdentity(fs),
-        renew=Renew(writing, keys, change, signing_pins),
+        renew=Renew(writing, keys, attestor, change, signing_pins),
         take_in=TakeIn(writing, change, events, signing_pins),
         gateway=gateway(config, address, serving_pins, clock),
         open_journal=journal_maker(config, fs, events),

@@ -32,6 +32,7 @@ from bcd.domain.model.loading import Loaded
 from bcd.ports.gateway import Ended, Pair
 from bcd.wiring import config_file
 from tests.fakes import commands
+from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.plane import Plane, control_plane
 
 LOADED = """
@@ -156,7 +157,7 @@ def test_a_renewal_takes_little_more_than_its_call_and_its_disk(slow_plane: Plan
         config.gateway, pins=config.serving_ca_spki_pin, config_path=config.path, clock=clock, ca_file=lambda: None
     )
     gateway = GrpcGateway(config.gateway, roots, lambda _: None)
-    renew = Renew(fs, keys, ChangeIdentity(fs), config.join_signing_key_pin)
+    renew = Renew(fs, keys, MemoryAttestor(), ChangeIdentity(fs), config.join_signing_key_pin)
     times: dict[str, list[float]] = {"renewal": [], "stored": []}
     counts = {}
     # Five: the quota of a node with 24 h certificates is six an hour.

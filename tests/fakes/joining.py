@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bcd.adapters.keys.file import FileKeys
+from bcd.domain.lifecycle.attest import Attest
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join, Wanted
 from bcd.domain.lifecycle.load import Load
@@ -13,6 +14,7 @@ from bcd.domain.model.datadir import JOURNAL, MAX_FILE_BYTES
 from bcd.domain.model.failures import Message, Usage
 from bcd.domain.model.joining import Answer, Failed, Issued, JoinDenied
 from bcd.domain.model.names import NodeId, Role
+from bcd.domain.model.pending import PendingJoin
 from bcd.domain.model.tokens import JoinToken
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
@@ -20,6 +22,7 @@ from bcd.ports.join_transport import JoinQuestion
 from bcd.ports.journal import CorruptJournal, JournalOf, JournalState, NoJournal
 from bcd.protocol.pki import csr, ecdsa, seal
 from tests.fakes import pki
+from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.clock import ManualClock
 
 TOKEN = b"bcjt_0123456789_a-token-of-the-tests"
@@ -49,17 +52,21 @@ class ControlPlane:
         pending = question.pending
         key = csr.key_of(pending.csr)
         if key not in self.issued:
-            if pending.sealed is None or self.issued:
-                return JoinDenied("r-used-up")
-            try:
-                token = seal.open_sealed(pki.ENCRYPTION_KEY, pending.sealed.sealed, pending.csr)
-            except seal.DoesNotOpen:
-                return JoinDenied("r-seal")
-            if token != TOKEN:
-                return JoinDenied("r-token")
+            no = "" if pending.attestor == "tpm" else self._no(pending)
+            if no:
+                return JoinDenied(no)
             chain = pki.chain(key=ecdsa.public_key(key), role=pending.role)
             self.issued[key] = pki.join_response(request=pending.csr, certificates=chain)
         return Issued(self.issued[key])
+
+    def _no(self, pending: PendingJoin) -> str:
+        if pending.sealed is None or self.issued:
+            return "r-used-up"
+        try:
+            token = seal.open_sealed(pki.ENCRYPTION_KEY, pending.sealed.sealed, pending.csr)
+        except seal.DoesNotOpen:
+            return "r-seal"
+        return "" if token == TOKEN else "r-token"
 
     def close(self) -> None:
         self.closed = True
@@ -172,6 +179,7 @@ def join(
 ) -> Join:
     """The real lifecycle with fakes at every port but `fs` and the keys."""
     told = events if events is not None else Recorded()
+    time = clock if clock is not None else ManualClock()
     return Join(
         fs=fs,
         path=path,
@@ -179,13 +187,14 @@ def join(
         load=Load(fs, FileKeys(), told, path),
         hand_over=HandOver(fs, told),
         keys=FileKeys(),
+        attest=Attest(MemoryAttestor(), time, told),
         transport=plane,
         credential=credential,
         recipient=lambda: RECIPIENT,
         hardware=Machine(),
         journal=JournalIn(fs),
         signing_pins=pki.PINS,
-        clock=clock if clock is not None else ManualClock(),
+        clock=time,
         entropy=Half(),
         events=told,
         version="0.0.0-test",

@@ -9,6 +9,7 @@ from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.fs.syscalls import Syscalls
 from bcd.adapters.keys.file import FileKey, FileKeys
 from bcd.controlplane.domain import gateway as answers
+from bcd.domain.lifecycle.attest import Attest
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join, Joined
@@ -36,6 +37,7 @@ from bcd.ports.gateway import (
 )
 from bcd.ports.keys import NodeKey
 from tests.fakes import pki
+from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.clock import ManualClock
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.joining import ANY_NODE, Credential, Half, JournalIn, Recorded
@@ -137,7 +139,7 @@ class Life:
         self.fs = LocalFs(self.path, self.clock, syscalls=self.disk)
         self.load = Load(self.fs, self.keys, self.events, self.path)
         self.change = ChangeIdentity(self.fs)
-        self.renewing = Renew(self.fs, self.keys, self.change, self.pins)
+        self.renewing = Renew(self.fs, self.keys, MemoryAttestor(), self.change, self.pins)
         self.take_in = TakeIn(self.fs, self.change, self.events, self.pins)
         self.resetting = Reset(self.fs, self.clock, self.events)
 
@@ -150,6 +152,7 @@ class Life:
             load=self.load,
             hand_over=HandOver(self.fs, self.events),
             keys=self.keys,
+            attest=Attest(MemoryAttestor(), self.clock, self.events),
             transport=MemoryTransport(self.plane),
             credential=Credential(token.encode() if token is not None else None),
             recipient=lambda: self.plane.recipient,

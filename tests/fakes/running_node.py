@@ -24,6 +24,7 @@ from bcd.ports.gateway import Ended
 from bcd.ports.journal import NodeJournal
 from bcd.protocol.files import identity_json
 from tests.fakes import pki
+from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.gateway import MemoryGateway
 from tests.fakes.joining import Half
 from tests.fakes.memory_node import PATH, MemoryNode, identity, record
@@ -127,6 +128,7 @@ class World:
     supervisor: MemorySupervisor = field(default_factory=MemorySupervisor)
     entropy: Entropy = field(default_factory=Half)
     tpm_wait_s: float = 0.0
+    attestor: MemoryAttestor = field(default_factory=MemoryAttestor)
     make_worker: Callable[[str, Send], Worker] | None = None
 
     def __post_init__(self) -> None:
@@ -223,7 +225,7 @@ class World:
             load=node.load,
             keys=node.keys,
             change=ChangeIdentity(node.fs),
-            renew=Renew(writing, node.keys, change, pki.PINS),
+            renew=Renew(writing, node.keys, self.attestor, change, pki.PINS),
             take_in=TakeIn(writing, change, self.events, pki.PINS),
             gateway=self.gateway,
             open_journal=self._open_journal,

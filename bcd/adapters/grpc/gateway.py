@@ -29,6 +29,7 @@ from bcd.ports.gateway import (
     Revoked,
     Welcome,
 )
+from bcd.protocol import attestation
 from bcd.protocol.files.config import Address
 from bcd.protocol.pb.bc.identity.v1 import gateway_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import gateway_pb2_grpc as services
@@ -77,6 +78,8 @@ class GrpcConnection:
         sent.FromDatetime(question.client_time)
         proof = statements_pb2.SignedStatement.FromString(question.renew_pop)
         request = pb.RenewRequest(csr=question.csr, chain=question.chain, client_time=sent, renew_pop=proof)
+        if question.key_attestation is not None:
+            request.key_attestation.CopyFrom(attestation.key_attestation_message(question.key_attestation))
         try:
             reply = self._stub.Renew(request, timeout=CALL_TIMEOUT_S)
         except grpc.RpcError as error:

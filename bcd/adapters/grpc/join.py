@@ -1,6 +1,7 @@
 """Port `JoinTransport` over gRPC on the join port: TLS 1.3, the server's CA pinned, no client certificate."""
 
 from collections.abc import Callable
+from datetime import UTC
 
 import grpc
 
@@ -9,10 +10,11 @@ from bcd.adapters.grpc.answers import join_answer
 from bcd.adapters.grpc.channel import CALL_TIMEOUT_S, OPTIONS
 from bcd.adapters.grpc.roots import Roots
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.joining import Answer, Failed, Issued, Pending
+from bcd.domain.model.joining import Answer, Challenged, Failed, Issued, Pending
 from bcd.domain.model.pins import Pins
 from bcd.ports.clock import Clock
 from bcd.ports.join_transport import JoinQuestion
+from bcd.protocol import attestation
 from bcd.protocol.files.config import Address
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from bcd.protocol.pb.bc.identity.v1 import join_pb2_grpc as services
@@ -84,6 +86,8 @@ def _request(question: JoinQuestion) -> pb.JoinRequest:
         claims=_claims(question.claims),
         daemon_version=question.daemon_version,
         pending_id=pending.pending_id,
+        tpm_evidence=None if question.evidence is None else attestation.evidence_message(question.evidence),
+        challenge_answer=None if question.answer is None else attestation.answer_message(question.answer),
     )
 
 
@@ -106,4 +110,16 @@ def _answer(reply: pb.JoinReply, target: str) -> Answer:
             return Issued(reply.issued.SerializeToString(deterministic=True))
         case "pending":
             return Pending(reply.pending.id, float(reply.pending.retry_after_s))
+        case "challenge":
+            return _challenged(reply, target)
     return Failed(f"{target}: answered neither with a certificate nor with an approval to wait for")
+
+
+def _challenged(reply: pb.JoinReply, target: str) -> Answer:
+    try:
+        challenge = attestation.challenge(reply.challenge)
+        told = reply.server_time.ToDatetime(tzinfo=UTC)
+    except (attestation.MalformedChallenge, ValueError, OverflowError):
+        return Failed(f"{target}: answered with a challenge that is none")
+    # By the server's own clock, however ours stands.
+    return Challenged(challenge, (challenge.not_after - told).total_seconds())

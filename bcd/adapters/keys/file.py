@@ -2,7 +2,9 @@
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bcd.domain.model.failures import Message, TryLater
 from bcd.domain.model.keys import Hash, KeyKind, KeyMalformed, KeyState, KeyUnasked, KeyUnavailable
+from bcd.ports.keys import NodeKey
 from bcd.protocol.files import node_key
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.pki import csr, ecdsa
@@ -49,6 +51,10 @@ class FileKeys:
 
     def create(self) -> FileKey:
         return FileKey(ec.generate_private_key(ec.SECP256R1()))
+
+    def create_in_tpm(self) -> NodeKey:
+        why = self._record.why if isinstance(self._record, KeyUnavailable) else _NO_TPM.why
+        raise TryLater(Message.KEY_UNAVAILABLE, why=why)
 
     def open(self, record: bytes) -> FileKey | KeyState:
         try:

@@ -71,14 +71,17 @@ class HostKeys:
     def create(self) -> NodeKey:
         if not self._makes:
             return self._files.create()
-        record = node_key.TpmRecord(secrets.token_bytes(node_key.UNIQUE_BYTES))
         try:
-            key = TpmKey(self._tpm, record, self._tpm.node_key(record.unique))
-            # One that is derived and does not sign would be found out when it is the only one.
-            key.request()
+            return self.create_in_tpm()
         except Failure as failure:
             self._warn(failure)
             return self._files.create()
+
+    def create_in_tpm(self) -> NodeKey:
+        record = node_key.TpmRecord(secrets.token_bytes(node_key.UNIQUE_BYTES))
+        key = TpmKey(self._tpm, record, self._tpm.node_key(record.unique))
+        # One that is derived and does not sign would be found out when it is the only one.
+        key.request()
         return key
 
     def open(self, record: bytes) -> NodeKey | KeyState:

@@ -102,13 +102,13 @@ class Client:
 
     def use(
         self,
-        keys: tuple[Key, ...],
+        keys: tuple[Key | int, ...],
         command: Command[P, A],
         parameters: P,
         authorizations: tuple[CommandAuth, ...] | None = None,
     ) -> tuple[Answer[A], tuple[Public, ...]]:
-        """The answer to a command over `keys`, and what they are. Those the TPM has lost (suspend, reset, TPM2_Clear)
-        are derived once more; whether they still are what they were is the caller's to see."""
+        """The answer to a command over `keys`, and what those are that are no persistent handle. What the TPM has lost
+        (suspend, reset, TPM2_Clear) is derived once more; whether it still is what it was is the caller's to see."""
         with self._lock, self._using(keys):
             try:
                 return self._use(keys, command, parameters, authorizations)
@@ -170,9 +170,10 @@ class Client:
         return loaded
 
     @contextmanager
-    def _using(self, keys: tuple[Key, ...]) -> Iterator[None]:
+    def _using(self, keys: tuple[Key | int, ...]) -> Iterator[None]:
         """While it lasts, these are not flushed to make room."""
-        before, self._in_use = self._in_use, self._in_use + keys
+        derived = tuple(key for key in keys if isinstance(key, Key))
+        before, self._in_use = self._in_use, self._in_use + derived
         try:
             yield
         finally:
@@ -180,18 +181,19 @@ class Client:
 
     def _use(
         self,
-        keys: tuple[Key, ...],
+        keys: tuple[Key | int, ...],
         command: Command[P, A],
         parameters: P,
         authorizations: tuple[CommandAuth, ...] | None,
     ) -> tuple[Answer[A], tuple[Public, ...]]:
-        loaded = [self.load(key) for key in keys]
-        if any(key not in self._loaded for key in keys):
+        derived = [key for key in keys if isinstance(key, Key)]
+        loaded = {key: self.load(key) for key in derived}
+        if any(key not in self._loaded for key in derived):
             # The TPM was reset between one and the next.
-            loaded = [self.load(key) for key in keys]
-        handles = tuple(one.handle for one in loaded)
+            loaded = {key: self.load(key) for key in derived}
+        handles = tuple(loaded[key].handle if isinstance(key, Key) else key for key in keys)
         data = commands.write_command(command, handles, parameters, authorizations)
-        return self._run(command, handles, data), tuple(one.public for one in loaded)
+        return self._run(command, handles, data), tuple(loaded[key].public for key in derived)
 
     def _answer(self, command: Command[P, A], handles: tuple[int, ...], data: bytes) -> Answer[A]:
         try:

@@ -7,24 +7,18 @@ from typing import TypeVar
 
 from bcd.adapters.tpm import failures
 from bcd.adapters.tpm.client import AnotherKey, Client, Key
+from bcd.adapters.tpm.endorsement import CHAIN_INDICES, ECC_P256_INDEX, RSA_2048_INDEX, persistent, stored
 from bcd.adapters.tpm.failures import Refusal
 from bcd.domain.model.failures import Failure
 from bcd.domain.model.tpm import EkKind, EndorsementKey, Stored, TpmFound
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import Rc
-from bcd.protocol.tpm2.commands import Empty, NvReadIn, PcrReadIn
-from bcd.protocol.tpm2.structures import Algorithm, Handle, NvAttribute, PcrSelection, Public
+from bcd.protocol.tpm2.commands import PcrReadIn
+from bcd.protocol.tpm2.structures import Algorithm, Handle, PcrSelection, Public
 from bcd.protocol.tpm2.wire import Malformed
 
-# TCG EK Credential Profile 2.5, 2.2.1.4 and 2.2.1.5: the low range, the high range, chains.
-_RSA_2048_INDEX = 0x01C00002
-_ECC_P256_INDEX = 0x01C0000A
+# TCG EK Credential Profile 2.5, 2.2.1.4 and 2.2.1.5: the high range.
 _LATER_INDICES = range(0x01C00012, 0x01C0001F, 2)
-_CHAIN_INDICES = range(0x01C00100, 0x01C00200)
-# TCG TPM v2.0 Provisioning Guidance, 7.8: where a manufacturer leaves the RSA EK.
-_PERSISTENT_RSA = 0x81010001
-# The least that MAX_NV_BUFFER_SIZE is on a PC's TPM (PC Client Platform TPM Profile).
-_NV_BLOCK_BYTES = 512
 _BANKS = {
     "sha1": Algorithm.SHA1,
     "sha256": Algorithm.SHA256,
@@ -34,8 +28,8 @@ _BANKS = {
 }
 _PCR_0 = b"\x01\x00\x00"
 _PROFILE = (
-    (EkKind.RSA_2048, templates.EK_RSA_2048, _RSA_2048_INDEX),
-    (EkKind.ECC_P256, templates.EK_ECC_P256, _ECC_P256_INDEX),
+    (EkKind.RSA_2048, templates.EK_RSA_2048, RSA_2048_INDEX),
+    (EkKind.ECC_P256, templates.EK_ECC_P256, ECC_P256_INDEX),
 )
 
 
@@ -78,7 +72,7 @@ def _has_bank(client: Client, bank: Algorithm) -> bool:
 
 
 def _endorsement_key(client: Client, kind: EkKind, template: Public, index: int) -> EndorsementKey:
-    certificate, trouble = _tried(client, lambda: _stored(client, index))
+    certificate, trouble = _tried(client, lambda: stored(client, index))
     public, no_key = _tried(client, lambda: _public(client, template, certificate))
     spki, odd = _tried(client, lambda: names.spki(public) if public else b"")
     return EndorsementKey(
@@ -91,24 +85,7 @@ def _endorsement_key(client: Client, kind: EkKind, template: Public, index: int)
 
 
 def _public(client: Client, template: Public, certificate: Stored | None) -> Public:
-    """The endorsement key: the persistent one where the certificate names it, as deriving an RSA key takes a chip
-    seconds."""
-    if template is templates.EK_RSA_2048 and certificate is not None:
-        persistent = _persistent(client)
-        if (
-            persistent is not None
-            and templates.same_but_unique(persistent, template)
-            and names.in_certificate(persistent, certificate.data)
-        ):
-            return persistent
-    return client.load(Key(Handle.ENDORSEMENT, template)).public
-
-
-def _persistent(client: Client) -> Public | None:
-    try:
-        return client.run(commands.READ_PUBLIC, (_PERSISTENT_RSA,), Empty()).parameters.public
-    except Refusal:
-        return None
+    return persistent(client, template, certificate) or client.load(Key(Handle.ENDORSEMENT, template)).public
 
 
 def _node_key_trouble(client: Client) -> Failure | None:
@@ -124,36 +101,15 @@ def _others(client: Client) -> tuple[tuple[Stored, ...], Failure | None]:
     """What else is stored for endorsement keys, and why something of it could not be read."""
     found: list[Stored] = []
     unread: Failure | None = None
-    for index in (*_LATER_INDICES, *_CHAIN_INDICES):
-        one, trouble = _tried(client, partial(_stored, client, index))
+    for index in (*_LATER_INDICES, *CHAIN_INDICES):
+        one, trouble = _tried(client, partial(stored, client, index))
         unread = unread or trouble
         if one is not None:
             found.append(one)
-        elif index in _CHAIN_INDICES:
+        elif index in CHAIN_INDICES:
             # A chain's parts lie one behind the other.
             break
     return tuple(found), unread
-
-
-def _stored(client: Client, index: int) -> Stored | None:
-    """What `index` holds; None when it is not there, or nothing was ever written to it."""
-    try:
-        public = client.run(commands.NV_READ_PUBLIC, (index,), Empty()).parameters.public
-    except Refusal as refusal:
-        if refusal.code.base == Rc.HANDLE:
-            return None
-        raise
-    if not public.attributes & NvAttribute.WRITTEN:
-        return None
-    reader = index if public.attributes & NvAttribute.AUTH_READ else Handle.OWNER
-    data = b""
-    while len(data) < public.size_bytes:
-        wanted = NvReadIn(min(_NV_BLOCK_BYTES, public.size_bytes - len(data)), len(data))
-        block = client.run(commands.NV_READ, (reader, index), wanted).parameters.data
-        if len(block) != wanted.size_bytes:
-            raise client.failed(commands.NV_READ, f"gave {len(block)} bytes for {wanted.size_bytes}")
-        data += block
-    return Stored(index, data)
 
 
 def _tried(client: Client, step: Callable[[], T]) -> tuple[T | None, Failure | None]:

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bcd.domain.lifecycle.attest import TPM, Attest
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.set_aside import set_journal_aside
 from bcd.domain.model import datadir
+from bcd.domain.model.attestation import ChallengeAnswer, TpmEvidence
 from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, MAX_FILE_BYTES, NEXT_KEY, PENDING
 from bcd.domain.model.failures import FixConfiguration, Message, MustJoinAgain, NotThereYet, Refused, TryLater
 from bcd.domain.model.identity import Identity
@@ -16,6 +18,8 @@ from bcd.domain.model.joining import (
     Denied,
     GiveUp,
     Progress,
+    Prove,
+    Unanswered,
     next_step,
 )
 from bcd.domain.model.keys import KeyKind, KeyState, KeyUnavailable
@@ -44,10 +48,12 @@ TPM_LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for."""
+    """What the command line asks for. `attestor` is None when it names none: then a join that was begun goes on as it
+    was, and a new one is by token."""
 
     role: Role
     node_id: NodeId | None
+    attestor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,10 @@ class Joined:
     identity: Identity
     kind: KeyKind
     already: bool
+
+
+# The request, its key, and what the TPM showed for a join by TPM.
+_Request = tuple[PendingJoin, NodeKey, TpmEvidence | None]
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,7 @@ class Join:
     load: Load
     hand_over: HandOver
     keys: KeyStore
+    attest: Attest
     transport: JoinTransport
     credential: CredentialSource
     recipient: Callable[[], seal.Recipient]
@@ -94,9 +105,8 @@ class Join:
                 case Loaded(identity, kind):
                     return self._already(identity, kind, wanted)
             self.check_directory()
-            pending = self._resume(wanted) or self._begin(wanted)
-            key = self._key_of(pending)
-            response = self._ask(pending, key)
+            pending, key, evidence = self._resume(wanted) or self._begin(wanted)
+            response = self._ask(pending, key, evidence)
             identity = Identity(response.leaf, response.chain, response.trust, response.server_time)
             self._store(identity, key, response.signed, found)
             self._put_in_order()
@@ -130,7 +140,7 @@ class Join:
             # A join unit runs at every boot, also from a read-only root: the identity is there and works.
             self.events.warning("joined, but the files could not be put in order", why=error.text)
 
-    def _resume(self, wanted: Wanted) -> PendingJoin | None:
+    def _resume(self, wanted: Wanted) -> _Request | None:
         """The request an interrupted join left, if there is one: it goes on without a token."""
         data = self.fs.read(PENDING, MAX_FILE_BYTES)
         if data is None:
@@ -144,10 +154,33 @@ class Join:
             raise FixConfiguration(Message.PENDING_OTHER, what="node id", have=have, want=want)
         if pending.role is not wanted.role:
             raise FixConfiguration(Message.PENDING_OTHER, what="role", have=pending.role, want=wanted.role)
+        if wanted.attestor is not None and (wanted.attestor == TPM) != (pending.attestor == TPM):
+            raise FixConfiguration(Message.PENDING_OTHER, what="attestor", have=pending.attestor, want=wanted.attestor)
         self.events.info("resuming the join that was begun; no token is read", begun=pending.begun)
-        return pending
+        key = self._key_of(pending)
+        return pending, key, self.attest.evidence(key) if pending.attestor == TPM else None
 
-    def _begin(self, wanted: Wanted) -> PendingJoin:
+    def _begin(self, wanted: Wanted) -> _Request:
+        return self._begin_by_tpm(wanted) if wanted.attestor == TPM else self._begin_by_token(wanted)
+
+    def _begin_by_tpm(self, wanted: Wanted) -> _Request:
+        key = self.keys.create()
+        # Before anything is written: a TPM that shows nothing leaves no join behind that only it could go on with.
+        evidence = self.attest.evidence(key)
+        pending = PendingJoin(
+            attestor=TPM,
+            role=wanted.role,
+            node_id=None,
+            key=key.record,
+            csr=key.request(),
+            sealed=None,
+            pending_id="",
+            begun=self.clock.now(),
+        )
+        self.fs.write(PENDING, join_pending.encode(pending))
+        return pending, key, evidence
+
+    def _begin_by_token(self, wanted: Wanted) -> _Request:
         recipient = self.recipient()
         token = self.credential.take()
         key = self.keys.create()
@@ -165,7 +198,7 @@ class Join:
         )
         # Before the first question: its answer may use the token up, and only this request gets it again.
         self.fs.write(PENDING, join_pending.encode(pending))
-        return pending
+        return pending, key, None
 
     def _key_of(self, pending: PendingJoin) -> NodeKey:
         key = self.keys.open(pending.key)
@@ -181,11 +214,12 @@ class Join:
             why = "holds another key than the one it asks for"
         raise MustJoinAgain(Message.PENDING_UNREADABLE, path=f"{self.path}/{PENDING}", why=why)
 
-    def _ask(self, pending: PendingJoin, key: NodeKey) -> join_response.JoinResponse:
+    def _ask(self, pending: PendingJoin, key: NodeKey, evidence: TpmEvidence | None) -> join_response.JoinResponse:
         progress = Progress(pending_id=pending.pending_id)
         claims = self.hardware.claims()
+        proof: ChallengeAnswer | None = None
         while True:
-            answer = self.transport.join(JoinQuestion(pending, claims, self.version))
+            answer = self.transport.join(JoinQuestion(pending, claims, self.version, evidence, proof))
             match next_step(progress, answer, self.entropy.fraction()):
                 case Check(signed):
                     return self._check(signed, pending, key)
@@ -194,12 +228,21 @@ class Join:
                         pending = replace(pending, pending_id=following.pending_id)
                         self.fs.write(PENDING, join_pending.encode(pending))
                     self._tell(following, answer, wait_s)
+                    if following.pending_id and not following.failures:
+                        # After an approval there is another challenge: the answer to the one before is stale.
+                        proof = None
                     progress = following
                     self.clock.wait(wait_s)
+                case Prove(following, challenge, lasts_s):
+                    proof = self.attest(challenge, lasts_s, evidence, key, pending.csr)
+                    progress = following
+                case Unanswered(why):
+                    raise TryLater(Message.CHALLENGE, why=why)
                 case Denied(refusal_id):
                     # The same request would be refused for ever; the next join begins anew.
                     self.fs.move_aside(PENDING, datadir.refused_name(self.clock.now()))
-                    raise Refused(Message.JOIN_REFUSED, id=refusal_id or "none given")
+                    refused = Message.JOIN_REFUSED if evidence is None else Message.TPM_JOIN_REFUSED
+                    raise Refused(refused, id=refusal_id or "none given")
                 case GiveUp(attempts, last, asked_to):
                     raise TryLater(Message.NO_RETRY if asked_to else Message.GAVE_UP, attempts=attempts, last=last)
 

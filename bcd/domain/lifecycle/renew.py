@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
+from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
-from bcd.domain.model.failures import Failure, Message, TryLater
-from bcd.domain.model.identity import Identity
+from bcd.domain.model.failures import Failure, Message, MustJoinAgain, TryLater
+from bcd.domain.model.identity import Identity, Leaf
 from bcd.domain.model.keys import KeyState
 from bcd.domain.model.pins import Pins
+from bcd.ports.attestor import Attestor
 from bcd.ports.fs import Fs
 from bcd.ports.gateway import Connection, Ended, Pair, Renewed, RenewQuestion, Retired, Revoked
 from bcd.ports.keys import KeyStore, NodeKey
-from bcd.protocol.files import identity_json
+from bcd.protocol.files import identity_json, node_key
 from bcd.protocol.pki import issued, renew_pop, renew_response
 
 LOCK_WAIT_S = 45.0
@@ -25,10 +28,11 @@ ROOM_BYTES = 16 << 10
 @dataclass(frozen=True)
 class NextKey:
     """The key a renewal is certifying. Kept between the attempts of a process: the same request gets the same answer
-    again, and a new one each time would use the node's quota up."""
+    again, and a new one each time would use the node's quota up. `attestation` is the attestation key's word for it."""
 
     key: NodeKey
     csr: bytes
+    attestation: KeyAttestation | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ RenewOutcome = NewPair | NotRenewed | Revoked | Retired
 class Renew:
     fs: Fs
     keys: KeyStore
+    attestor: Attestor
     change: ChangeIdentity
     signing_pins: Pins
 
@@ -67,11 +72,12 @@ class Renew:
             # Before anything is written: a reset or another process may have put another identity there.
             self.change.stored(pair.leaf)
             self._check_room()
-            chosen = next_key or self._choose()
+            chosen = next_key or self._choose(pair.leaf)
             self._promote(pair, chosen)
             # Durable before the request leaves: once the server has signed, this key is the only one its certificate
             # is good for.
             self.fs.write(NEXT_KEY, chosen.key.record)
+            chosen = self._certified(pair.leaf, chosen)
             answer = connection.renew(self._question(pair, chosen, client_time))
             match answer:
                 case Renewed():
@@ -90,13 +96,42 @@ class Renew:
         if directory is not None and directory.free_bytes < ROOM_BYTES:
             raise TryLater(Message.NO_SPACE, path=f"{directory.path}/{IDENTITY}", free=directory.free_bytes)
 
-    def _choose(self) -> NextKey:
-        key = self.keys.create()
+    def _choose(self, leaf: Leaf) -> NextKey:
+        if leaf.ak_name is None:
+            key = self.keys.create()
+        else:
+            self._check_attestation_key(leaf.ak_name)
+            try:
+                key = self.keys.create_in_tpm()
+            except Failure as failure:
+                raise TryLater(Message.RENEWAL_NO_NEXT_KEY, why=failure.text) from None
         return NextKey(key, key.request())
+
+    def _check_attestation_key(self, wanted: bytes) -> None:
+        """Before anything is written or sent: there is no other way to renew a certificate that names one."""
+        try:
+            name = self.attestor.ak_name()
+        except Failure as failure:
+            raise TryLater(Message.RENEWAL_TPM_AWAY, why=failure.text) from None
+        if name != wanted:
+            raise MustJoinAgain(Message.RENEWAL_ANOTHER_AK)
+
+    def _certified(self, leaf: Leaf, chosen: NextKey) -> NextKey:
+        """With the attestation key's word for the next key, where the leaf names one."""
+        unique = node_key.unique_of(chosen.key.record)
+        if leaf.ak_name is None or chosen.attestation is not None or unique is None:
+            return chosen
+        try:
+            attestation = self.attestor.certify(unique, sha256(chosen.csr).digest())
+        except Failure as failure:
+            raise TryLater(Message.RENEWAL_NOT_CERTIFIED, why=failure.text) from None
+        self.attestor.release()
+        return replace(chosen, attestation=attestation)
 
     def _question(self, pair: Pair, chosen: NextKey, client_time: datetime) -> RenewQuestion:
         proof = renew_pop.make_renew_pop(chosen.csr, pair.leaf.der, client_time, pair.key.spki, pair.key.sign)
-        return RenewQuestion(chosen.csr, pair.chain, client_time, proof.SerializeToString(deterministic=True))
+        signed = proof.SerializeToString(deterministic=True)
+        return RenewQuestion(chosen.csr, pair.chain, client_time, signed, chosen.attestation)
 
     def _promote(self, pair: Pair, chosen: NextKey) -> None:
         """Where a load could not put `node.key.next` in its place (a read-only disk), it is the only copy of the key

@@ -89,6 +89,14 @@ class Message(Enum):
         "Join refused (refusal id {id}): ask the control plane's operator for "
         "bcd-controlplane refusals show {id}; then bcd join with a new token"
     )
+    TPM_JOIN_REFUSED = (
+        "Join refused (refusal id {id}): ask the control plane's operator for bcd-controlplane refusals show {id}; "
+        "bcd tpm identify shows what its allow-list names this machine by"
+    )
+    CHALLENGE = (
+        "join: the control plane's challenge {why}; nothing was stored; "
+        "run bcd join again: it asks with the same request"
+    )
     OTHER_NODE = (
         "this machine is already joined as {node}, not {wanted}; to give that up: "
         "bcd join --reset --yes, then bcd join --node-id {wanted}"
@@ -106,6 +114,13 @@ class Message(Enum):
     )
     INTERRUPTED = "interrupted; run bcd join again: it goes on where it stopped"
     # Running
+    RENEWAL_TPM_AWAY = "renewal: the certificate's node key is in the TPM, which is unavailable: {why}"
+    RENEWAL_ANOTHER_AK = (
+        "renewal: this TPM's attestation key is not the one the certificate names (another TPM, or its endorsement "
+        "seed changed): the certificate cannot be renewed here; join again: bcd join --reset --yes, then bcd join"
+    )
+    RENEWAL_NO_NEXT_KEY = "renewal: the next node key in the TPM: {why}"
+    RENEWAL_NOT_CERTIFIED = "renewal: the TPM's attestation key certifying the next key: {why}"
     REVOKED = "agent: this node's certificate was revoked"
     ANOTHER_LEAF = "identity changed on disk while this one was revoked: start bcd node again"
     SECOND_NODE = "{path} is served by {holder}: stop that bcd node first"

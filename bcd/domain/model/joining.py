@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from bcd.domain.model.attestation import MAX_ROUNDS, JoinChallenge
 from bcd.domain.model.backoff import JOIN_ATTEMPTS, join_delay_s
 
 # Protocol, "Services": an approval is waited out at least this long between two questions.
@@ -28,6 +29,14 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class Challenged:
+    """The machine's TPM is to prove what it showed, within `lasts_s` seconds of the answer."""
+
+    challenge: JoinChallenge
+    lasts_s: float
+
+
+@dataclass(frozen=True)
 class JoinDenied:
     """The control plane's final no. `refusal_id` is empty when it gave none."""
 
@@ -43,15 +52,16 @@ class Failed:
     never: bool = False
 
 
-Answer = Issued | Pending | JoinDenied | Failed
+Answer = Issued | Pending | Challenged | JoinDenied | Failed
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How often in a row nothing was decided, and which approval is waited for."""
+    """How often in a row nothing was decided, which approval is waited for, and how many challenges there were."""
 
     failures: int = 0
     pending_id: str = ""
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,22 @@ class AskAgain:
 
     progress: Progress
     wait_s: float
+
+
+@dataclass(frozen=True)
+class Prove:
+    """Answer the challenge with the same request, if `lasts_s` seconds have not passed when the answer is there."""
+
+    progress: Progress
+    challenge: JoinChallenge
+    lasts_s: float
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A challenge that is not followed; `why` completes "the challenge …"."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +109,7 @@ class GiveUp:
     asked_to: bool
 
 
-Next = AskAgain | Check | Denied | GiveUp
+Next = AskAgain | Prove | Unanswered | Check | Denied | GiveUp
 
 
 def next_step(progress: Progress, answer: Answer, fraction: float) -> Next:
@@ -97,6 +123,12 @@ def next_step(progress: Progress, answer: Answer, fraction: float) -> Next:
             # An answer: the count begins anew, or a week of waiting would use the attempts up.
             wait_s = min(max(MIN_PENDING_WAIT_S, retry_after_s), MAX_PENDING_WAIT_S)
             return AskAgain(Progress(0, pending_id), wait_s)
+        case Challenged(challenge, lasts_s):
+            if progress.rounds >= MAX_ROUNDS:
+                return Unanswered(f"is number {progress.rounds + 1}, and {MAX_ROUNDS} are followed")
+            if lasts_s <= 0:
+                return Unanswered("had ended when it came")
+            return Prove(replace(progress, failures=0, rounds=progress.rounds + 1), challenge, lasts_s)
         case Failed(why, pushback_s, never):
             failures = progress.failures + 1
             if never:

@@ -49,6 +49,12 @@ def encode_file_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
+def unique_of(data: bytes) -> bytes | None:
+    """The unique in a TPM record; None for a key in a file. `data` is a key's own record."""
+    found = decode(data)
+    return found.unique if isinstance(found, TpmRecord) else None
+
+
 def encode_tpm_record(record: TpmRecord) -> bytes:
     return f"{_BEGIN}\n{base64.b64encode(record.unique).decode()}\n-----END {TPM_LABEL}-----\n".encode()
 

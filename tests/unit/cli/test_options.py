@@ -194,10 +194,18 @@ def test_the_help_of_a_command_is_a_result_too(command: str, capsys: pytest.Capt
     assert err == ""
 
 
-@pytest.mark.parametrize("word", ["--yes", "--attestor=tpm"])
-def test_what_join_cannot_do_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(BCD, ["join", word]) == Exit.USAGE
-    assert word.split("=", maxsplit=1)[0] in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--yes"], "--yes"),
+        (["--attestor=x509pop"], "--attestor"),
+        (["--attestor", "tpm", "--token-file", "/t"], "--token-file"),
+        (["--attestor", "tpm", "--node-id", "n-7"], "--node-id"),
+    ],
+)
+def test_what_join_cannot_do_is_a_usage_error(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BCD, ["join", *words]) == Exit.USAGE
+    assert named in capsys.readouterr().err
 
 
 def test_a_failure_is_one_line_whatever_its_fields_hold(capsys: pytest.CaptureFixture[str]) -> None:

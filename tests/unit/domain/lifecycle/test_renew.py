@@ -4,26 +4,32 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 import pytest
 
 from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.keys.file import FileKey, FileKeys
+from bcd.adapters.keys.tpm import HostKeys
 from bcd.domain.lifecycle.change_identity import ChangeIdentity, IdentityChanged
 from bcd.domain.lifecycle.renew import ROOM_BYTES, NewPair, NextKey, NotRenewed, Renew, RenewOutcome
 from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
-from bcd.domain.model.failures import TryLater
+from bcd.domain.model.failures import Failure, MustJoinAgain, TryLater
+from bcd.domain.model.keys import KeyKind
 from bcd.domain.model.loading import Loaded, LoadedAsIs, PromoteNext, RemoveNext
 from bcd.domain.model.names import NodeId, Role, SiteId, TrustDomain
 from bcd.ports.gateway import Ended, Pair, RenewAnswer, Renewed, RenewQuestion, Retired, Revoked
 from bcd.protocol.files import identity_json
 from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
-from bcd.protocol.pki import csr, ecdsa, statements
+from bcd.protocol.pki import certificates, csr, ecdsa, statements
 from tests.fakes import pki
+from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.disk_changes import Mark
 from tests.fakes.gateway import MemoryConnection, MemoryGateway, renewed
+from tests.fakes.joining import Recorded
 from tests.fakes.memory_disk import MemoryDisk
 from tests.fakes.memory_node import PATH, MemoryNode, identity, record
+from tests.fakes.memory_tpm import LOCKED, MemoryTpmKeys
 
 HELD = replace(identity(), unknown={"laterField": "kept"})
 OTHER = identity(serial=4712)
@@ -59,7 +65,9 @@ class Case:
 
     def renew(self, next_key: NextKey | None = None) -> RenewOutcome:
         fs = self.node.fs
-        return Renew(fs, FileKeys(), ChangeIdentity(fs), pki.PINS)(PAIR, self.connection, ASKED, next_key)
+        return Renew(fs, FileKeys(), MemoryAttestor(), ChangeIdentity(fs), pki.PINS)(
+            PAIR, self.connection, ASKED, next_key
+        )
 
     def refuses(self) -> NotRenewed:
         """Renews, which does not work, and finds the old pair untouched, now and after a restart."""
@@ -370,7 +378,117 @@ def test_a_key_that_still_lies_in_the_next_keys_place_is_not_overwritten() -> No
 def test_the_clients_time_is_the_estimated_time_it_is_given() -> None:
     def sent(at: datetime) -> datetime:
         case = Case()
-        Renew(case.node.fs, FileKeys(), ChangeIdentity(case.node.fs), pki.PINS)(PAIR, case.connection, at, None)
+        Renew(case.node.fs, FileKeys(), MemoryAttestor(), ChangeIdentity(case.node.fs), pki.PINS)(
+            PAIR, case.connection, at, None
+        )
         return case.question.client_time
 
     assert sent(pki.NOW - timedelta(days=9000)) == pki.NOW - timedelta(days=9000)
+
+
+# --- A leaf that names an attestation key
+
+
+@dataclass
+class Certified:
+    """A node whose leaf names the attestation key of its TPM."""
+
+    def __post_init__(self) -> None:
+        self.held, self.attestor = MemoryTpmKeys(), MemoryAttestor()
+        keys = HostKeys(self.held, Recorded())
+        key = keys.create()
+        self.names = [certificates.permanent_identifier(self.attestor.ak_name())]
+        held = identity(key=ecdsa.public_key(key.spki), names=self.names)
+        self.node = MemoryNode(keys=keys).plant(identity_json=identity_json.encode(held), node_key=key.record)
+        self.pair = Pair(held.leaf, held.chain, key)
+        self.before = self.node.files
+        self.gateway = MemoryGateway(lambda: ASKED)
+        self.gateway.on_renew = self.certify
+        self.asked: list[RenewQuestion] = []
+        self.answers: list[RenewAnswer] = []
+        self.attestor.calls.clear()
+
+    def certify(self, connection: MemoryConnection, question: RenewQuestion) -> RenewAnswer:
+        self.asked.append(question)
+        return self.answers.pop(0) if self.answers else renewed(question.csr, server_time=ASKED, names=self.names)
+
+    def renew(self, next_key: NextKey | None = None) -> RenewOutcome:
+        fs = self.node.fs
+        renew = Renew(fs, self.node.keys, self.attestor, ChangeIdentity(fs), pki.PINS)
+        return renew(self.pair, MemoryConnection(self.gateway, self.pair), ASKED, next_key)
+
+    def fails(self, kind: type[Failure]) -> str:
+        """Nothing of the old pair is touched, and nothing is sent."""
+        with pytest.raises(kind) as caught:
+            self.renew()
+        assert {name: self.node.files[name] for name in self.before} == self.before
+        assert self.asked == []
+        return caught.value.text
+
+
+def test_the_next_key_of_a_certified_leaf_comes_with_the_attestation_keys_word() -> None:
+    case = Certified()
+    outcome = case.renew()
+    assert isinstance(outcome, NewPair)
+    assert outcome.pair.key.kind is KeyKind.TPM
+    [question] = case.asked
+    assert question.key_attestation is not None
+    assert question.key_attestation.certification.attest == sha256(question.csr).digest()
+    assert case.attestor.calls == ["ak_name", "certify", "release"]
+
+
+def test_an_uncertified_leaf_brings_no_attestation_and_asks_no_attestation_key() -> None:
+    case = Case()
+    case.renew()
+    assert case.question.key_attestation is None
+
+
+def test_a_retry_brings_the_same_attestation() -> None:
+    case = Certified()
+    case.answers = [NO]
+    outcome = case.renew()
+    assert isinstance(outcome, NotRenewed)
+    assert isinstance(case.renew(outcome.next_key), NewPair)
+    assert case.asked[0].key_attestation == case.asked[1].key_attestation
+    assert case.attestor.calls.count("certify") == 1
+
+
+def test_without_the_tpm_nothing_is_written_or_sent() -> None:
+    case = Certified()
+    case.attestor.trouble = LOCKED
+    assert case.fails(TryLater) == (
+        f"renewal: the certificate's node key is in the TPM, which is unavailable: {LOCKED.text}"
+    )
+    assert NEXT_KEY not in case.node.files
+
+
+def test_another_attestation_key_renews_nothing_and_says_how_to_join_again() -> None:
+    case = Certified()
+    case.attestor.ak += 10
+    text = case.fails(MustJoinAgain)
+    assert text.startswith("renewal: this TPM's attestation key is not the one the certificate names")
+    assert text.endswith("join again: bcd join --reset --yes, then bcd join")
+    assert NEXT_KEY not in case.node.files
+    assert len(case.held.loaded) == 1
+
+
+def test_b30_b34_there_is_no_downgrade_to_a_key_in_a_file() -> None:
+    case = Certified()
+    case.held.signs = False
+    assert case.fails(TryLater).startswith("renewal: the next node key in the TPM: the TPM /dev/tpmrm0: Sign failed")
+    assert NEXT_KEY not in case.node.files
+
+
+def test_without_a_certification_nothing_is_sent() -> None:
+    case = Certified()
+    case.attestor.no_certification = LOCKED
+    assert case.fails(TryLater) == f"renewal: the TPM's attestation key certifying the next key: {LOCKED.text}"
+
+
+def test_an_answer_without_the_attestation_keys_name_is_not_stored() -> None:
+    case = Certified()
+    case.names = []
+    outcome = case.renew()
+    assert isinstance(outcome, NotRenewed)
+    assert "attestation key" in outcome.ended.why
+    assert {name: case.node.files[name] for name in case.before} == case.before

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcd.domain.model import joining
+from bcd.domain.model.attestation import JoinChallenge, TpmChallenge
 from bcd.domain.model.backoff import join_delay_s
 from bcd.domain.model.joining import (
     AskAgain,
+    Challenged,
     Check,
     Denied,
     Failed,
@@ -18,6 +20,8 @@ from bcd.domain.model.joining import (
     JoinDenied,
     Pending,
     Progress,
+    Prove,
+    Unanswered,
     next_step,
 )
 from bcd.domain.model.names import Role
@@ -93,3 +97,34 @@ def test_a_request_under_way_shows_no_secret() -> None:
 
 def test_the_bounds_of_an_approval_are_stated() -> None:
     assert (joining.MIN_PENDING_WAIT_S, joining.MAX_PENDING_WAIT_S) == (1.0, 3600.0)
+
+
+# --- Challenges
+
+CHALLENGE = JoinChallenge("c-1", "tpm", datetime(2026, 1, 1, tzinfo=UTC), TpmChallenge(b"", b"", b"", 0, b"", b""))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_a_challenge_is_followed_and_counted_and_is_an_answer(rounds: int) -> None:
+    step = next_step(Progress(7, "p-1", rounds), Challenged(CHALLENGE, 600.0), 0.3)
+    assert step == Prove(Progress(0, "p-1", rounds + 1), CHALLENGE, 600.0)
+
+
+def test_a_fourth_challenge_is_not_followed() -> None:
+    assert next_step(Progress(rounds=3), Challenged(CHALLENGE, 600.0), 0.3) == Unanswered(
+        "is number 4, and 3 are followed"
+    )
+
+
+@pytest.mark.parametrize("lasts_s", [0.0, -1.0, -1e9])
+def test_a_challenge_that_had_ended_when_it_came_is_not_followed(lasts_s: float) -> None:
+    assert isinstance(next_step(Progress(), Challenged(CHALLENGE, lasts_s), 0.3), Unanswered)
+
+
+def test_failures_between_challenges_give_no_more_of_them_and_an_approval_does() -> None:
+    lost = next_step(Progress(rounds=2), Failed("lost"), 0.0)
+    assert isinstance(lost, AskAgain)
+    assert lost.progress.rounds == 2
+    approved = next_step(Progress(rounds=2), Pending("p-1", 1), 0.0)
+    assert isinstance(approved, AskAgain)
+    assert approved.progress.rounds == 0
