@@ -17,6 +17,8 @@ SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 class Part:
     program: str
     package: str
+    # Where a library lies that brings no program.
+    file: str = ""
 
     def install_line(self) -> str:
         return f"{self.program}: apt-get install {self.package}"
@@ -38,6 +40,7 @@ PARTS = (
     Part("swtpm", "swtpm"),
     Part("swtpm_setup", "swtpm-tools"),
     Part("tpm2_createprimary", "tpm2-tools"),
+    Part("tpm2_pytss", "python3-tpm2-pytss", "/usr/lib/python3/dist-packages/tpm2_pytss/__init__.py"),
     Part("qemu-system-x86_64", "qemu-system-x86"),
     Part("busybox", "busybox-static"),
 )
@@ -50,7 +53,11 @@ def search_path(path: str) -> str:
 
 
 def missing(parts: Iterable[Part], path: str) -> list[Part]:
-    return [part for part in parts if shutil.which(part.program, path=path) is None]
+    return [part for part in parts if not _is_there(part, path)]
+
+
+def _is_there(part: Part, path: str) -> bool:
+    return Path(part.file).exists() if part.file else shutil.which(part.program, path=path) is not None
 
 
 def is_debian(os_release: str) -> bool:

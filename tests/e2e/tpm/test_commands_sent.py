@@ -1,6 +1,7 @@
 """What bcd's processes send to a TPM: of every command there is, only the twelve of the profile."""
 
 import json
+import signal
 import tempfile
 import threading
 import time
@@ -14,6 +15,7 @@ from bcd.adapters.tpm.stream import SocketLink
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.fakes import commands, swtpm, tpm_proxy
 from tests.fakes.commands import Ran
+from tests.fakes.plane import control_plane
 from tests.fakes.tpm_proxy import Answer, Before, Cut, Delay, Lose, TpmProxy, refuse
 
 # By Part 2, 6.5.2, and not by the table that the client sends from.
@@ -73,6 +75,28 @@ def test_identify_sends_commands_of_the_profile_and_no_other(proxy: TpmProxy, co
     assert set(proxy.counts) <= set(PROFILE)
     # One node key and one ECC endorsement key are derived, and both are flushed again.
     assert (proxy.counts["CREATE_PRIMARY"], proxy.counts["FLUSH_CONTEXT"]) == (2, 2)
+
+
+def test_a_node_with_its_key_in_the_tpm_sends_commands_of_the_profile_and_no_other(
+    proxy: TpmProxy, tmp_path: Path
+) -> None:
+    """From the join over a session and a renewal to the next session, and all that looks at the node besides."""
+    env = {**proxy.env, "BCD_FAKEHW_TPM_KEYS": "1"}
+    with control_plane(tmp_path, "--leaf-lifetime", "20s") as plane:
+        machine = plane.machine()
+        joined = machine.run("join", stdin=f"{plane.token()}\n".encode(), env=env)
+        assert joined.status == 0, joined.err
+        node = machine.start("node", env=env)
+        assert node.stderr is not None
+        for event in (b"session up", b"renewed", b"session up"):
+            while event not in (line := node.stderr.readline()):
+                assert line, "the node ended"
+        machine.run("status", env=env)
+        machine.run("doctor", env=env)
+        node.send_signal(signal.SIGTERM)
+        node.communicate(timeout=commands.TIMEOUT_S)
+    assert proxy.counts["CREATE_PRIMARY"] >= 3
+    assert set(proxy.codes) <= set(PROFILE.values())
 
 
 def test_the_counter_would_see_another_command(proxy: TpmProxy) -> None:

@@ -17,6 +17,12 @@ def test_a_program_that_is_not_on_the_path_is_missing(tmp_path: Path) -> None:
     assert [part.program for part in system_parts.missing(parts, str(tmp_path))] == ["not-executable", "absent"]
 
 
+def test_a_library_without_a_program_is_missing_when_its_file_is(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    parts = [Part("a", "a", str(tmp_path / "there")), Part("b", "b", str(tmp_path / "absent"))]
+    assert [part.program for part in system_parts.missing(parts, str(tmp_path))] == ["b"]
+
+
 def test_the_install_line_names_program_and_package() -> None:
     assert Part("mkfs.ext4", "e2fsprogs").install_line() == "mkfs.ext4: apt-get install e2fsprogs"
 
