@@ -7,6 +7,7 @@ TPM waits for a person.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bcd.controlplane.domain.ek_chain import anchors_above, check_ek
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
@@ -109,7 +110,7 @@ def _known(offered: OfferedEk, row: ListedEk | None, node: Node | None) -> Admit
 def _genuine(offered: Sequence[OfferedEk], roots: Sequence[EkRoot]) -> Verdict:
     troubles: list[No] = []
     by_der = {root.der: root for root in roots}
-    anchors = [ek_certificate.read(root.der) for root in roots]
+    anchors = [_ca(root.der) for root in roots]
     waiting: Pending | None = None
     for one in offered:
         try:
@@ -126,6 +127,12 @@ def _genuine(offered: Sequence[OfferedEk], roots: Sequence[EkRoot]) -> Verdict:
     # What is wrong with a certificate says more than that another key has none.
     worst = min(troubles, key=lambda no: no.reason is Reason.EK_CERTIFICATE_MISSING)
     return Denied(worst.reason, worst.detail)
+
+
+@lru_cache(maxsize=4096)
+def _ca(der: bytes) -> ManufacturerCertificate:
+    """Of the operator's alone: what machines bring must not fill a memory."""
+    return ek_certificate.read(der)
 
 
 def _anchors(offered: OfferedEk, anchors: Sequence[ManufacturerCertificate]) -> tuple[ManufacturerCertificate, ...]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from functools import lru_cache
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -93,7 +92,6 @@ class ManufacturerCertificate:
     critical: tuple[str, ...]
 
 
-@lru_cache(maxsize=4096)
 def read(data: bytes) -> ManufacturerCertificate:
     """The first certificate in `data`, as a TPM's memory holds it: what is behind it is dropped, and so is up to
     MAX_HEADER_BYTES before it. Malformed for anything else."""
