@@ -15,7 +15,7 @@ from bcd.adapters.tpm.stream import SocketLink
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.fakes import commands, swtpm, tpm_proxy
 from tests.fakes.commands import Ran
-from tests.fakes.plane import control_plane
+from tests.fakes.plane import Plane, control_plane
 from tests.fakes.tpm_proxy import Answer, Before, Cut, Delay, Lose, TpmProxy, refuse
 
 # By Part 2, 6.5.2, and not by the table that the client sends from.
@@ -77,14 +77,25 @@ def test_identify_sends_commands_of_the_profile_and_no_other(proxy: TpmProxy, co
     assert (proxy.counts["CREATE_PRIMARY"], proxy.counts["FLUSH_CONTEXT"]) == (2, 2)
 
 
+def allowed(plane: Plane, proxy: TpmProxy) -> None:
+    """Whoever has the machine's first endorsement key may join."""
+    rsa = json.loads(identify(proxy, plane.config).out)["endorsementKeys"][0]
+    plane.admin("ek", "allow", rsa["publicKeySha256"].removeprefix("sha256:"), "--site", "lab", "--node-id", "rack-7")
+    proxy.forget()
+
+
+@pytest.mark.parametrize("attestor", ["join-token", "tpm"])
 def test_a_node_with_its_key_in_the_tpm_sends_commands_of_the_profile_and_no_other(
-    proxy: TpmProxy, tmp_path: Path
+    attestor: str, proxy: TpmProxy, tmp_path: Path
 ) -> None:
     """From the join over a session and a renewal to the next session, and all that looks at the node besides."""
     env = {**proxy.env, "BCD_FAKEHW_TPM_KEYS": "1"}
     with control_plane(tmp_path, "--leaf-lifetime", "20s") as plane:
         machine = plane.machine()
-        joined = machine.run("join", stdin=f"{plane.token()}\n".encode(), env=env)
+        if attestor == "tpm":
+            allowed(plane, proxy)
+        token = b"" if attestor == "tpm" else f"{plane.token()}\n".encode()
+        joined = machine.run("join", "--attestor", attestor, stdin=token, env=env)
         assert joined.status == 0, joined.err
         node = machine.start("node", env=env)
         assert node.stderr is not None
@@ -97,6 +108,9 @@ def test_a_node_with_its_key_in_the_tpm_sends_commands_of_the_profile_and_no_oth
         node.communicate(timeout=commands.TIMEOUT_S)
     assert proxy.counts["CREATE_PRIMARY"] >= 3
     assert set(proxy.codes) <= set(PROFILE.values())
+    # A join by TPM leaves none of the twelve out, so that none is there for nothing.
+    print(f"\n{attestor}: {dict(proxy.counts)}")
+    assert attestor == "join-token" or set(proxy.counts) == set(PROFILE)
 
 
 def test_the_counter_would_see_another_command(proxy: TpmProxy) -> None:
