@@ -16,6 +16,7 @@ from bcd.controlplane.cli.ek_csv import MAX_ROWS
 from tests.fakes import commands
 from tests.fakes import manufacturer as maker
 from tests.fakes.commands import Ran
+from tests.fakes.node_process import NodeProcess
 from tests.fakes.plane import Plane
 
 ROOT = maker.root()
@@ -191,6 +192,42 @@ def test_a_directory_of_an_older_version_goes_on(fresh: Plane) -> None:
     fresh.admin("ek", "allow", A, "--site", "lab", "--node-id", "n-1")
     fresh.stop()
     assert [row["nodeId"] for row in rows(fresh, "ek", "list")] == ["n-1"]
+
+
+def test_a_tpm_is_refused_admitted_by_its_manufacturer_and_shut_out(fresh: Plane, tmp_path: Path) -> None:
+    fresh.serve()
+    fresh.node_config()
+    state, maker_of_it = tmp_path / "tpm.json", tmp_path / "maker"
+    made = commands.run("bcd-fakehw", "tpm", "manufacture", "--state", str(state), "--ca", str(maker_of_it))
+    assert made.status == 0, made.err
+    machine, tpm = fresh.machine(), {"BCD_FAKEHW_TPM": f"sim:{state}"}
+
+    assert machine.run("join", "--attestor", "tpm", env=tpm).status == 77
+    (refusal,) = rows(fresh, "refusals", "list")
+    assert (refusal["reason"], refusal["detail"]) == ("ek-ca-unknown", "no CA known here is CN=bcd test TPM issuing CA")
+
+    assert rows(fresh, "ek-roots", "import", str(maker_of_it))["added"] == 2
+    (root,) = [row for row in rows(fresh, "ek-roots", "list") if row["subject"] == row["issuer"]]
+    fresh.admin("ek-roots", "admit", root["fingerprint"], "--site", "barn", "--role", "node")
+    joined = machine.run("join", "--attestor", "tpm", env=tpm)
+    assert joined.status == 0, joined.err
+    (node,) = rows(fresh, "nodes", "list")
+    assert node["site"] == "barn"
+
+    process = NodeProcess(machine).start()
+    try:
+        process.up()
+        said = fresh.admin("ek", "deny", node["ek"]).out
+        assert f"it is node {node['id']}, which renews no more" in said
+        fresh.admin("nodes", "renew-now", node["id"])
+        process.said("the endorsement key of this node's TPM is denied")
+        assert process.runs()
+    finally:
+        process.stop()
+    assert [row["joinedAs"] for row in rows(fresh, "ek", "list")] == [node["id"]]
+    other = fresh.machine()
+    assert other.run("join", "--attestor", "tpm", env=tpm).status == 77
+    assert rows(fresh, "refusals", "list")[0]["reason"] == "ek-denied"
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bcd.controlplane.domain import admin, admin_eks
+from bcd.controlplane.domain.eks import MAX_NOTE
 from bcd.controlplane.domain.failures import Failure, NotPermitted, Usage
 from bcd.controlplane.domain.messages import Message
 from tests.fakes import manufacturer as maker
@@ -184,6 +185,10 @@ def test_a_key_is_allowed_as_identify_shows_it_or_as_others_write_it(plane: Memo
     assert (row.state, row.site, row.role, row.node_id, row.joined_as) == ("allowed", "lab", "node", None, None)
     assert row.note == "räck 7"
     assert told(plane) == [("ek.allowed", {"ek": EK, "site": "lab", "role": "node", "node": "", "note": "räck 7"})]
+
+
+def test_a_note_is_as_long_as_it_may_be(plane: MemoryControlPlane) -> None:
+    assert allow(plane, note="x" * MAX_NOTE).note == "x" * MAX_NOTE
 
 
 def test_allowing_again_says_where_anew(plane: MemoryControlPlane) -> None:

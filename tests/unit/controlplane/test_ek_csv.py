@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bcd.controlplane.cli import ek_csv
 from bcd.controlplane.domain.admin_eks import EkRow
+from bcd.controlplane.domain.eks import MAX_NOTE
 from bcd.controlplane.domain.failures import Failure, Usage
 from bcd.controlplane.domain.messages import Message
 from tests.fakes.properties import few
@@ -93,6 +94,14 @@ def test_the_first_wrong_line_is_named(text: str | bytes, line: int, why: str, t
     assert found[0] == line
     assert found[1] and found[1].startswith(why)
     assert found[1].isprintable()
+
+
+def test_as_much_as_may_be_is_taken(tmp_path: Path) -> None:
+    text = f"ek,site,note\n{A},lab,{'x' * MAX_NOTE}\n"
+    assert read(text, tmp_path)[0].note == "x" * MAX_NOTE
+    rows = "".join(f"{number:064x},lab\n" for number in range(ek_csv.MAX_ROWS))
+    assert len(read("ek,site\n" + rows, tmp_path)) == ek_csv.MAX_ROWS
+    assert len(read(text.ljust(ek_csv.MAX_BYTES, "\n"), tmp_path)) == 1
 
 
 def test_more_than_an_import_takes_is_refused(tmp_path: Path) -> None:
