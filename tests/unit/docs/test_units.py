@@ -52,8 +52,8 @@ def test_a_node_that_waits_for_the_lock_or_a_slow_tpm_is_not_taken_for_dead() ->
 
 @pytest.mark.parametrize("name", ["bcd.service", "bcd-join.service"])
 def test_a_unit_lets_bcd_have_the_tpm_and_no_other_device(name: str) -> None:
-    """By its class, since a device that is not there yet cannot be named; and root needs a capability where udev gave it
-    to a group."""
+    """By its class, since a device that is not there yet cannot be named; and where udev gave it to a group root needs
+    a capability."""
     service = unit(name)["Service"]
     assert "PrivateDevices" not in service
     assert (service["DevicePolicy"], service["DeviceAllow"]) == ("closed", "char-tpm rw")
