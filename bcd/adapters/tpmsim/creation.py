@@ -16,8 +16,6 @@ def check(public: Public) -> None:
     if not has(Attribute.SENSITIVE_DATA_ORIGIN):
         # No key comes from outside.
         raise Unfit(Rc.ATTRIBUTES)
-    if public.name_algorithm == Algorithm.NULL:
-        raise Unfit(Rc.HASH)
     if public.policy and len(public.policy) != DIGEST_BYTES[Algorithm(public.name_algorithm)]:
         raise Unfit(Rc.SIZE)
     if has(Attribute.FIXED_PARENT) != has(Attribute.FIXED_TPM):

@@ -36,7 +36,7 @@ _ROWS = (
     _Row(commands.NV_READ_PUBLIC, (handles.is_nv_index,), nv.read_public),
     _Row(commands.NV_READ, (handles.is_nv_auth, handles.is_nv_index), nv.read),
     _Row(commands.START_AUTH_SESSION, (handles.is_object_or_null, handles.is_entity_or_null), sessions.start),
-    _Row(commands.POLICY_SECRET, (handles.is_entity_or_null, handles.is_policy_session), sessions.policy_secret),
+    _Row(commands.POLICY_SECRET, (handles.is_entity, handles.is_policy_session), sessions.policy_secret),
     _Row(commands.PCR_READ, (), pcrs.read),
     _Row(commands.SIGN, (handles.is_object,), keys.sign),
     _Row(commands.QUOTE, (handles.is_object,), attest.quote),
@@ -98,14 +98,14 @@ def _authorize(call: Call, row: _Row, tag: int, reader: Reader) -> None:
         if row.command.authorizations:
             raise Refused(Rc.AUTH_MISSING)
         return
-    if not row.sessions:
-        raise Refused(Rc.AUTH_CONTEXT)
     try:
         size_bytes = unsigned(reader, 4)
     except Unfit as unfit:
         raise Refused(unfit.rc) from None
     if not _LEAST_AREA_BYTES <= size_bytes <= reader.left:
         raise Refused(Rc.SIZE)
+    if not row.sessions:
+        raise Refused(Rc.AUTH_CONTEXT)
     call.authorizations = authorize.sessions(take(reader, size_bytes))
     authorize.check(call, row.command.authorizations, row.admin)
 

@@ -11,8 +11,7 @@ from bcd.protocol.tpm2.structures import Handle
 _PERSISTENT = 0x81
 _PLATFORM_PERSISTENT = 0x81800000
 _NV = 0x01
-# TPM_RH_LOCKOUT, TPM_RH_PLATFORM (Part 2, 7.4), which firmware keeps from whoever comes after it.
-_LOCKOUT = 0x4000000A
+# TPM_RH_PLATFORM (Part 2, 7.4), which firmware keeps from whoever comes after it.
 PLATFORM = 0x4000000C
 # MAX_ACTIVE_SESSIONS of libtpms: what a session's handle may end with.
 _ACTIVE_SESSIONS = 64
@@ -59,9 +58,8 @@ def is_session(handle: int) -> bool:
 
 
 def is_entity(handle: int) -> bool:
-    """TPMI_DH_ENTITY."""
-    permanent = handle in (Handle.OWNER, Handle.ENDORSEMENT, PLATFORM, _LOCKOUT)
-    return permanent or is_object(handle) or is_nv_index(handle) or 0 <= handle < 24
+    """TPMI_DH_ENTITY, but for PCRs and the lockout hierarchy, which have no authorization here."""
+    return handle in (Handle.OWNER, Handle.ENDORSEMENT, PLATFORM) or is_object(handle) or is_nv_index(handle)
 
 
 def is_entity_or_null(handle: int) -> bool:

@@ -10,6 +10,9 @@ from bcd.protocol.tpm2.commands import NvReadIn, NvReadOut, NvReadPublicOut
 from bcd.protocol.tpm2.structures import Algorithm, NvAttribute, NvPublic
 from bcd.protocol.tpm2.wire import encode
 
+# MAX_NV_BUFFER_SIZE of libtpms.
+_MAX_BUFFER_BYTES = 1024
+
 
 def name(public: NvPublic) -> bytes:
     """nameAlg and the digest of the index' public area (Part 1, 16)."""
@@ -34,6 +37,8 @@ def read(call: Call) -> NvReadOut:
         raise Refused(Rc.NV_AUTHORIZATION)
     if not attributes & NvAttribute.WRITTEN:
         raise Refused(Rc.NV_UNINITIALIZED)
+    if given.size_bytes > _MAX_BUFFER_BYTES:
+        raise of_parameter(Rc.VALUE, 1)
     if given.offset_bytes > index.public.size_bytes:
         raise of_parameter(Rc.VALUE, 2)
     if given.offset_bytes + given.size_bytes > index.public.size_bytes:

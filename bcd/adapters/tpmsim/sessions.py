@@ -32,6 +32,9 @@ def start(call: Call) -> StartAuthSessionOut:
         raise of_parameter(Rc.VALUE, 2)
     if given.encrypted_salt:
         raise of_parameter(Rc.VALUE, 2)
+    cipher = given.symmetric.cipher
+    if cipher is not None and cipher.mode != Algorithm.CFB:
+        raise of_parameter(Rc.MODE, 4)
     handle = call.space.free_session(HMAC_SESSION if given.type == _HMAC else POLICY_SESSION)
     if handle is None:
         raise Refused(Rc.SESSION_MEMORY)

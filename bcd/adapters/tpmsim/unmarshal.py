@@ -53,8 +53,8 @@ def _read(kind: Kind, reader: Reader, seen: Mapping[str, Any], check: Check) -> 
             return _sized(kind, reader, kept)
         case ListOf():
             count = unsigned(reader, 4)
-            if count > kind.max_items:
-                raise Unfit(Rc.SIZE)
+            if callable(check):
+                check(count)
             return tuple(_read(kind.item, reader, seen, check) for _ in range(count))
         case Sized():
             size_bytes = unsigned(reader, kind.length.size_bytes)

@@ -158,6 +158,8 @@ FRAMES = [
         framed(CommandCode.FLUSH_CONTEXT, area(EMPTY_PASSWORD) + handles(NODE_KEY)),
         0x145,
     ),
+    Mistake("FlushContext with half a session", framed(CommandCode.FLUSH_CONTEXT, b"\0\0\0\x20" + bytes(9)), 0x095),
+    Mistake("FlushContext with the size of a session cut off", framed(CommandCode.FLUSH_CONTEXT, bytes(3)), 0x09A),
     Mistake("a wrong password", sign(auth=WRONG), 0x9A2),
     Mistake("a wrong owner password", create(auth=WRONG), 0x9A2),
     Mistake("a wrong endorsement password", create(templates.AK, Handle.ENDORSEMENT, WRONG), 0x9A2),
@@ -263,6 +265,18 @@ CREATIONS = [
         "RSA with exponent 3", create(with_parameters(templates.EK_RSA_2048, exponent=3), Handle.ENDORSEMENT), 0x08D
     ),
     Mistake("RSA by ECDSA", create(with_parameters(templates.EK_RSA_2048, scheme=ECDSA), Handle.ENDORSEMENT), 0x2C4),
+    Mistake(
+        "a modulus of 385 bytes", create(replace(templates.EK_RSA_2048, unique=bytes(385)), Handle.ENDORSEMENT), 0x2D5
+    ),
+    Mistake(
+        "AES of 192 bits",
+        create(
+            with_parameters(templates.EK_ECC_P256, symmetric=Symmetric(Algorithm.AES, Cipher(192, Algorithm.CFB))),
+            Handle.ENDORSEMENT,
+        ),
+        0x2C4,
+    ),
+    Mistake("five PCR selections", created(PUBLIC, rest=b"\0\0" + (5).to_bytes(4) + b"\0\x0b\x03\x01\0\0" * 5), 0x4D5),
     Mistake("a fourth object", create(), 0x902),
 ]
 
@@ -290,6 +304,8 @@ READS = [
     Mistake("NV_Read from past the end", nv_read(READABLE, size=1, at=NV_BYTES), 0x146),
     Mistake("NV_Read far past the end", nv_read(READABLE, size=1, at=0xFFFF), 0x2C4),
     Mistake("NV_Read of more than a block", nv_read(READABLE, size=1025), 0x1C4),
+    Mistake("NV_Read of more than a block of what was never written", nv_read(UNWRITTEN, size=1025), 0x14A),
+    Mistake("NV_Read of more than a block far past the end", nv_read(READABLE, size=1025, at=0xFFFF), 0x1C4),
     Mistake("NV_Read with a wrong password", nv_read(WITH_PASSWORD), 0x9A2),
     Mistake("NV_Read with a wrong password that counts", nv_read(COUNTED), 0x922),
     Mistake("NV_Read without an offset", cut(nv_read(READABLE), 2), 0x2DA),
@@ -303,6 +319,7 @@ READS = [
         framed(CommandCode.PCR_READ, (17).to_bytes(4) + b"\0\x0b\x03\x01\0\0" * 17, Tag.NO_SESSIONS),
         0x1D5,
     ),
+    Mistake("PCR_Read of five selections", pcr_read(*[(Algorithm.SHA256, b"\x01\0\0")] * 5), 0x1D5),
     Mistake("PCR_Read without selections", framed(CommandCode.PCR_READ, b"", Tag.NO_SESSIONS), 0x1DA),
     Mistake("PCR_Read of a selection that is cut off", cut(pcr_read((Algorithm.SHA256, b"\x01\0\0")), 1), 0x1DA),
     Mistake("PCR_Read with one byte too many", longer(pcr_read((Algorithm.SHA256, b"\x01\0\0"))), 0x095),
@@ -332,6 +349,7 @@ SIGNATURES = [
     Mistake("Sign by an unknown hash", sign(scheme=Scheme(Algorithm.ECDSA, 0x0006)), 0x2C3),
     Mistake("Sign a digest of another hash", sign(scheme=Scheme(Algorithm.ECDSA, Algorithm.SHA384)), 0x1D5),
     Mistake("Sign with a ticket of no kind", sign(check=HashCheck(Tag.CREATION, Handle.NULL, b"")), 0x3D7),
+    Mistake("Sign with a tag of no kind for a ticket", sign(check=HashCheck(0x8003, Handle.NULL, b"")), 0x3C4),
     Mistake("Sign with a ticket of no hierarchy", sign(check=HashCheck(Tag.HASHCHECK, 0x40000003, b"")), 0x3C4),
     Mistake("Sign with a forged ticket", sign(check=HashCheck(Tag.HASHCHECK, Handle.OWNER, bytes(32))), 0x3E0),
     Mistake("Sign by the AK without a ticket", sign(AK), 0x3E0),
@@ -354,6 +372,7 @@ SIGNATURES = [
         0x1D5,
     ),
     Mistake("Quote with a wrong password", quote(auth=WRONG), 0x9A2),
+    Mistake("Quote over five banks", quote(selections=[(Algorithm.SHA256, b"\x01\0\0")] * 5), 0x3D5),
     Mistake("Quote without a selection", cut(quote(selections=()), 4), 0x3DA),
     Mistake("Quote with one byte too many", longer(quote()), 0x095),
     Mistake("Certify by a handle of no kind", certify(key=Handle.OWNER), 0x284),
@@ -386,6 +405,7 @@ SESSIONS = [
         0x1D5,
     ),
     Mistake("StartAuthSession with a salt without its key", start(salt=b"salt"), 0x2C4),
+    Mistake("StartAuthSession with a salt of 385 bytes", start(salt=bytes(385)), 0x2D5),
     Mistake("StartAuthSession of no kind", start(kind=2), 0x3C4),
     Mistake(
         "StartAuthSession by a cipher of no kind",
@@ -405,10 +425,14 @@ SESSIONS = [
         start(symmetric=Symmetric(Algorithm.AES, Cipher(64, Algorithm.CFB))),
         0x4C4,
     ),
+    Mistake(
+        "StartAuthSession by no mode", start(symmetric=Symmetric(Algorithm.AES, Cipher(128, Algorithm.NULL))), 0x4C9
+    ),
     Mistake("StartAuthSession with a hash of no kind", start(hash_=0x0010), 0x5C3),
     Mistake("StartAuthSession without a hash", cut(start(), 2), 0x5DA),
     Mistake("StartAuthSession with one byte too many", longer(start()), 0x095),
     Mistake("PolicySecret of a handle of no kind", policy_secret(entity=0x40000003), 0x184),
+    Mistake("PolicySecret of no hierarchy", policy_secret(entity=Handle.NULL), 0x184),
     Mistake("PolicySecret for what is no policy session", policy_secret(session=NODE_KEY), 0x284),
     Mistake("PolicySecret for a session that was not started", policy_secret(session=OTHER_SESSION), 0x911),
     Mistake("PolicySecret with a wrong password", policy_secret(auth=WRONG), 0x9A2),
