@@ -124,11 +124,21 @@ def spawn(tpm: SwTpm, state: Path) -> "subprocess.Popen[bytes]":
 def wait_for(process: "subprocess.Popen[bytes]", tpm: SwTpm) -> None:
     pause = threading.Event()
     for _ in range(int(READY_S / 0.02)):
-        if Path(tpm.path).exists() and Path(f"{tpm.path}.ctrl").exists():
+        if listens(tpm.path) and listens(f"{tpm.path}.ctrl"):
             return
         assert process.poll() is None, "swtpm ended"
         pause.wait(0.02)
     raise AssertionError("swtpm does not start")
+
+
+def listens(path: str) -> bool:
+    """Whether somebody does: a socket's file is there a moment before."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+        return True
 
 
 @contextmanager
