@@ -53,7 +53,7 @@ LISTS: dict[tuple[str, ...], set[str]] = {
     },
     ("approvals", "list"): {
         "id", "state", "asked", "decided", "tokenId", "site", "role", "nodeId", "reclaims", "keyPin", "source",
-        "daemonVersion", "claims",
+        "daemonVersion", "claims", "ek",
     },
     ("audit", "tail"): {"seq", "at", "actor", "kind", "detail"},
 }  # fmt: skip
