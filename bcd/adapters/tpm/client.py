@@ -191,6 +191,9 @@ class Client:
         if any(key not in self._loaded for key in derived):
             # The TPM was reset between one and the next.
             loaded = {key: self.load(key) for key in derived}
+        if any(key not in self._loaded for key in derived):
+            # Once more, and a command would name one key where two are meant.
+            raise self.failed(command, "the TPM does not keep the keys it needs")
         handles = tuple(loaded[key].handle if isinstance(key, Key) else key for key in keys)
         data = commands.write_command(command, handles, parameters, authorizations)
         return self._run(command, handles, data), tuple(loaded[key].public for key in derived)

@@ -263,6 +263,13 @@ def test_a_handle_given_out_anew_denotes_no_key_of_before() -> None:
     assert script.sent[-1][10:18] == bytes.fromhex("0000000200000001")
 
 
+def test_two_keys_with_one_handle_are_not_taken_for_two() -> None:
+    client, script, _ = over(*(made(1, KEYS[number % 2]) for number in range(4)), ATTESTED)
+    with pytest.raises(TryLater, match="does not keep the keys it needs"):
+        client.use((OWN[0], OWN[1]), commands.CERTIFY, CERTIFY)
+    assert 0x148 not in script.codes
+
+
 def test_room_is_made_by_what_no_running_command_needs() -> None:
     steps = (made(1, KEYS[0]), made(2, KEYS[1]), made(3, KEYS[2]), refusal(FULL), OK, ATTESTED)
     client, script, _ = over(*steps)
