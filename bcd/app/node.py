@@ -47,6 +47,7 @@ class Node(Parts):
     def _begin(self, inbox: Inbox) -> tuple[Loaded, NodeJournal] | None:
         """The identity and its journal, once the TPM that it needs is there; None when there was a stop."""
         until_s = self.clock.boottime_s() + self.tpm_wait_s
+        told = ""
         while True:
             self.check()
             with ExitStack() as locked:
@@ -63,7 +64,9 @@ class Node(Parts):
                         raise NotJoined(Message.NOT_JOINED)
                     return loaded, self.open_journal(loaded)
             # Without the lock: whoever resets meanwhile need not wait for a TPM.
-            self.events.info("waiting for the TPM", why=why)
+            if why != told:
+                told = why
+                self.events.info("waiting for the TPM", why=why)
             self.clock.wait(TPM_LOOK_S)
 
     def _lock(self, locked: ExitStack, inbox: Inbox) -> bool:

@@ -24,8 +24,8 @@ from bcd.protocol.tpm2.wire import Malformed
 MAX_LOADED = 3
 # Between sendings of the same bytes: two seconds in all, as long as a self-test of a slow chip.
 AGAIN_AFTER_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.73)
-# An end is not held up by a chip that takes its time.
-CLOSE_WITHIN_S = 0.5
+# An end is not held up by a chip that takes its time: SIGTERM ends a node within a second or two.
+CLOSE_WITHIN_S = 1.0
 # A handle that denotes nothing (any more), by a TPM and by the kernel's resource manager.
 _GONE = frozenset({Rc.HANDLE, *range(Rc.REFERENCE_H0, Rc.REFERENCE_H0 + 7)})
 _GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
@@ -79,10 +79,17 @@ class _Gone(Exception):
 class Client:
     """The TPM behind `link`, which messages call `device`."""
 
-    def __init__(self, link: Link, device: str, wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        link: Link,
+        device: str,
+        wait: Callable[[float], None] = time.sleep,
+        close_within_s: float = CLOSE_WITHIN_S,
+    ) -> None:
         self.device = device
         self._link = link
         self._wait = wait
+        self._close_within_s = close_within_s
         self._lock = threading.RLock()
         self._loaded: OrderedDict[Key, Loaded] = OrderedDict()
         self._in_use: tuple[Key, ...] = ()
@@ -140,16 +147,18 @@ class Client:
             self._flush(key)
 
     def close(self) -> None:
-        """Flushes what this client loaded, and gives the TPM back. Never fails: it ends what may have failed. A command
-        under way is left to itself, and with it the rest to the kernel."""
-        if not self._lock.acquire(timeout=CLOSE_WITHIN_S):
-            return
-        try:
+        """Flushes what this client loaded, and gives the TPM back. Never fails: it ends what may have failed. What is
+        not over in CLOSE_WITHIN_S, a flush or a command under way, is left to itself, and the rest to the kernel."""
+        # In a thread: a TPM that answers nothing would keep the caller for as long as the link's bound.
+        ending = threading.Thread(target=self._end, name="bcd-tpm-end", daemon=True)
+        ending.start()
+        ending.join(self._close_within_s)
+
+    def _end(self) -> None:
+        with self._lock:
             with suppress(Failure):
                 self._flush_all()
             self._forget()
-        finally:
-            self._lock.release()
 
     def failed(self, command: Command[P, A], why: str) -> Failure:
         return failures.failed(self.device, command.name, why)

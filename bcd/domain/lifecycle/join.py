@@ -116,12 +116,16 @@ class Join:
     def _found(self) -> Loaded | NotJoined:
         """What is there, once the TPM that it needs is."""
         until_s = self.clock.boottime_s() + self.tpm_wait_s
+        told = ""
         while True:
             try:
                 return self.load()
-            except NotThereYet:
+            except NotThereYet as failure:
                 if self.clock.boottime_s() >= until_s:
                     raise
+                if failure.text != told:
+                    told = failure.text
+                    self.events.info("waiting for the TPM", why=told)
             self.clock.wait(TPM_LOOK_S)
 
     def _already(self, identity: Identity, kind: KeyKind, wanted: Wanted) -> Joined:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,7 @@ from bcd.protocol.tpm2.structures import (
 from bcd.protocol.tpm2.wire import encode
 
 FULL = 0x902
+PATIENCE_S = 10.0
 KEYS = [templates.node_key(bytes([number]) * 32) for number in range(5)]
 
 
@@ -350,6 +352,29 @@ def test_an_end_that_fails_is_an_end() -> None:
     client.load(Key(Handle.OWNER, KEYS[0]))
     client.close()
     assert script.closed >= 1
+
+
+class Silent(Script):
+    """Answers no FlushContext until it is let go."""
+
+    def __init__(self, *steps: Step) -> None:
+        super().__init__(*steps)
+        self.let_go = threading.Event()
+
+    def transmit(self, command: bytes) -> bytes:
+        if int.from_bytes(command[6:10]) == commands.CommandCode.FLUSH_CONTEXT:
+            self.let_go.wait(PATIENCE_S)
+        return super().transmit(command)
+
+
+def test_an_end_does_not_wait_for_a_tpm_that_answers_nothing() -> None:
+    """B39: SIGTERM comes while the chip hangs."""
+    silent = Silent(made(1, KEYS[0]), OK)
+    client = Client(silent, "it", close_within_s=0.01)
+    client.load(Key(Handle.OWNER, KEYS[0]))
+    client.close()
+    assert silent.closed == 0
+    silent.let_go.set()
 
 
 @pytest.mark.parametrize("number", sorted(errno.errorcode))
