@@ -142,6 +142,20 @@ def test_a_zip_of_too_many_files_is_refused(tmp_path: Path) -> None:
     assert refused(zipped(tmp_path / "all.zip", many)) == "more than 5000 files"
 
 
+def test_a_zip_of_as_many_files_as_may_be_is_read(tmp_path: Path) -> None:
+    many = {f"{number}.txt": b"" for number in range(ek_files.MAX_FILES - 1)}
+    assert ek_files.read(str(zipped(tmp_path / "all.zip", many | {"a.der": ROOT.der}))).certificates == (ROOT.der,)
+
+
+def test_a_directory_of_too_many_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.der").write_bytes(ROOT.der)
+    for number in range(ek_files.MAX_FILES - 1):
+        (tmp_path / f"{number}.txt").touch()
+    assert ek_files.read(str(tmp_path)).certificates == (ROOT.der,)
+    (tmp_path / "one.more").touch()
+    assert refused(tmp_path) == "more than 5000 files"
+
+
 def test_too_many_certificates_are_refused(tmp_path: Path) -> None:
     (tmp_path / "all.pem").write_bytes(pem(ROOT.der) * (ek_files.MAX_CERTIFICATES + 1))
     assert refused(tmp_path / "all.pem") == "too large"
