@@ -12,7 +12,7 @@ from bcd.adapters.tpm.client import Key
 from bcd.controlplane.app.join_by_tpm import MAX_WAITING
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.approvals import PENDING_FOR
-from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS_PER_SOURCE
+from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS, MAX_ROWS_PER_SOURCE
 from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.joining import Challenged, Granted, JoinAnswer, JoinRequest, TooManyChallenges, Waiting
@@ -197,6 +197,23 @@ def test_another_node_key_is_another_request_with_another_challenge(
     assert Attested(machine.tpm.again()).challenged(plane).id != first.id
 
 
+def test_another_attestation_key_is_challenged_for_itself(
+    plane: MemoryControlPlane, machine: Attested, forger: Forger
+) -> None:
+    first = machine.challenged(plane)
+    ak = forger.evidence().ak_public
+    assert machine.challenged(plane, evidence=replace(machine.evidence, ak_public=ak)).id != first.id
+
+
+def test_a_key_that_a_token_got_a_certificate_for_meanwhile_gets_no_second_one(
+    plane: MemoryControlPlane, machine: Attested
+) -> None:
+    answer = machine.answer(machine.challenged(plane))
+    by_token = Machine(csr=machine.csr)
+    assert isinstance(plane.join(by_token.request(plane.recipient, plane.token())), Granted)
+    assert machine.refused(plane, answer) == "key-certified-before"
+
+
 def test_an_answered_challenge_repeats_its_answer_for_ten_minutes(plane: MemoryControlPlane, machine: Attested) -> None:
     answer = machine.answer(machine.challenged(plane))
     plane.clock.pass_(minutes=9)
@@ -294,6 +311,19 @@ def test_challenges_are_bounded_for_one_source_and_forgotten(plane: MemoryContro
     plane.clock.at = ends + LIFETIME
     machine.challenged(plane)
     assert plane.store.read(lambda r: r.challenges.count()) == 1
+
+
+def test_challenges_are_bounded_for_all_sources_together(plane: MemoryControlPlane, machine: Attested) -> None:
+    ends = plane.clock.now() + LIFETIME
+
+    def fill(r: object) -> None:
+        for number in range(MAX_ROWS):
+            r.challenges.put(rows.challenge(number, not_after=ends, source=f"{number}"))  # type: ignore[attr-defined]
+
+    plane.store.change(fill).result()
+    assert isinstance(machine.ask(plane), TooManyChallenges)
+    plane.store.change(lambda r: r.challenges.remove(rows.challenge(7).id)).result()
+    machine.challenged(plane)
 
 
 def test_no_secret_stands_in_the_store_or_the_log(plane: MemoryControlPlane, machine: Attested) -> None:

@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from bcd.domain.model.claims import Claims
-from bcd.domain.model.names import Role
+from bcd.domain.model.names import Role, SiteId
 from tests.fakes import swtpm
+from tests.fakes.controlplane import rows
 from tests.fakes.controlplane.attested import METAL, Attested
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.controlplane.machine import Machine
@@ -119,6 +120,15 @@ def test_a_node_that_joined_with_a_token_becomes_the_tpms_the_operator_names(
     plane.join(request)
     machines[0].allow(plane, node_id="n-1")
     assert machines[0].joined(plane).leaf.spiffe_id.node == "n-1"
+
+
+def test_a_node_does_not_move_to_another_site(plane: MemoryControlPlane, machines: tuple[Attested, Attested]) -> None:
+    machine = machines[0]
+    machine.allow(plane)
+    machine.joined(plane)
+    row = rows.listed_ek(ek=machine.ek(RSA_EK), site=SiteId("barn"))
+    plane.store.change(lambda r: r.eks.put(row)).result()
+    assert Attested(machine.tpm.again()).refused(plane) == "site-mismatch"
 
 
 def test_the_role_is_the_allowed_ones(plane: MemoryControlPlane, machines: tuple[Attested, Attested]) -> None:

@@ -46,3 +46,12 @@ def test_a_part_does_not_open(length: int) -> None:
 def test_what_is_no_point_gives_no_seed(encrypted: bytes) -> None:
     with pytest.raises(Malformed):
         credential.seed_of(EK, encrypted)
+
+
+def test_more_than_a_secret_does_not_open() -> None:
+    """Rightly sealed, with a byte behind the TPM2B_DIGEST."""
+    encryptor = credential._cipher(SEED, NAME).encryptor()
+    encrypted = encryptor.update(len(SECRET).to_bytes(2) + SECRET + b"\0") + encryptor.finalize()
+    integrity = credential._integrity(SEED, encrypted, NAME)
+    with pytest.raises(Malformed, match="left over"):
+        credential.unwrap(SEED, NAME, len(integrity).to_bytes(2) + integrity + encrypted)
