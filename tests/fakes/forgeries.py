@@ -175,6 +175,8 @@ SHOWN = [
     Shown("an AK area with a byte behind it", "evidence-malformed", None,
           lambda _f, s: replace(s, ak_public=s.ak_public + b"\0")),
     Shown("no AK", "evidence-malformed", None, lambda _f, s: replace(s, ak_public=b"")),
+    Shown("an AK whose name is of an unknown hash", "evidence-malformed", None,
+          ak_area(lambda a: replace(a, name_algorithm=0x0027))),
     Shown("a node key's area with a byte behind it", "evidence-malformed", None,
           lambda _f, s: replace(s, node_key_public=s.node_key_public + b"\0")),
     Shown("no bank", "pcr-bank-missing", None, lambda _f, s: replace(s, pcr_banks=())),

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bcd.controlplane.domain.gateway import Declined, RenewAnswer, Renewed
+from bcd.controlplane.domain.gateway import Declined, RenewAnswer, Renewed, Welcomed
 from bcd.domain.model.attestation import Attestation, KeyAttestation
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.pins import Pin, Pins
@@ -95,6 +95,20 @@ def test_a_key_that_the_named_attestation_key_certifies_gets_a_leaf_that_names_i
     second = Node.__new__(Node)
     second.plane, second.tpm, second.leaf = node.plane, node.tpm.again(), leaf
     assert second.renewed(second.tpm.again()).ak_name == node.leaf.ak_name
+
+
+def test_a_backup_that_knows_less_takes_the_leafs_word_and_asks_for_the_same_proof(
+    plane: MemoryControlPlane, machines: tuple[TpmMachine, TpmMachine]
+) -> None:
+    backup = plane.snapshot()
+    node = Node(plane, machines[0])
+    plane.restore(backup)
+    plane.clock.pass_(minutes=10)
+    plane.restored()
+    assert isinstance(plane.hello(node.leaf.der), Welcomed)
+    assert [row.node_key for row in plane.nodes()] == ["tpm"]
+    assert isinstance(node.ask(csr.make_csr(ec.generate_private_key(ec.SECP256R1())), None), Declined)
+    assert node.renewed(node.tpm.again()).ak_name == node.leaf.ak_name
 
 
 def test_the_same_request_gets_the_same_answer(node: Node) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -120,6 +121,19 @@ def test_a_node_that_joined_with_a_token_becomes_the_tpms_the_operator_names(
     plane.join(request)
     machines[0].allow(plane, node_id="n-1")
     assert machines[0].joined(plane).leaf.spiffe_id.node == "n-1"
+
+
+def test_the_best_bank_the_tpm_has_is_asked_for(plane: MemoryControlPlane, machines: tuple[Attested, Attested]) -> None:
+    machine = machines[0]
+    machine.allow(plane)
+    for banks, asked in (((4, 13, 12, 11), 11), ((13, 12, 4), 12), ((13,), 13)):
+        machine = Attested(machine.tpm.again())
+        machine.evidence = replace(machine.evidence, pcr_banks=banks)
+        assert machine.challenged(plane).tpm.pcr_bank == asked
+        machine.joined(plane)
+    joined = [detail for kind, detail in plane.audit() if kind == "node.joined"]
+    found = [(detail["pcrBank"], len(detail["pcrs"].split()[0])) for detail in joined]
+    assert found == [("0x000b", 64), ("0x000c", 96), ("0x000d", 128)]
 
 
 def test_a_node_does_not_move_to_another_site(plane: MemoryControlPlane, machines: tuple[Attested, Attested]) -> None:
