@@ -256,17 +256,30 @@ def test_a_password_stops_what_it_guards_and_nothing_else(
 # ---- the client, against tpm2-tools
 
 
-def test_tools_derive_the_same_key_from_the_same_template(bare: SwTpm) -> None:
-    unique = bytes(range(1, 33))
+ATTRIBUTES = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|noda|sign"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (Key(Handle.OWNER, templates.node_key(bytes(range(1, 33)))), ("-C", "o", "-G", "ecc", "-a", ATTRIBUTES)),
+        (
+            Key(Handle.ENDORSEMENT, templates.AK),
+            ("-C", "e", "-G", "ecc256:ecdsa-sha256:null", "-a", f"{ATTRIBUTES}|restricted"),
+        ),
+    ],
+    ids=["node key", "AK"],
+)
+def test_tools_derive_the_same_key_from_the_same_template(key: Key, words: tuple[str, ...], bare: SwTpm) -> None:
     client = bare.client()
-    public = client.load(Key(Handle.OWNER, templates.node_key(unique))).public
+    public = client.load(key).public
     client.close()
+    unique = key.template.unique
+    assert not isinstance(unique, bytes)
     # The file is a TPMS_ECC_POINT as it lies in the tools' memory.
-    halves = [struct.pack("=H128s", len(half), half) for half in (unique, bytes(32))]
+    halves = [struct.pack("=H128s", len(half), half) for half in (unique.x, unique.y)]
     (bare.home / "unique").write_bytes(b"".join(halves))
-    words = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|noda|sign"
-    made = ["tpm2_createprimary", "-C", "o", "-g", "sha256", "-G", "ecc", "-a", words, "-u", "unique", "-c", "key.ctx"]
-    bare.tool(*made)
+    bare.tool("tpm2_createprimary", "-g", "sha256", *words, "-u", "unique", "-c", "key.ctx")
     bare.tool("tpm2_readpublic", "-c", "key.ctx", "-f", "pem", "-o", "key.pem", "-n", "key.name")
     assert names.spki(public) == spki_of(bare.home / "key.pem")
     assert names.name(public) == (bare.home / "key.name").read_bytes()
