@@ -19,14 +19,16 @@ from tests.e2e.messages import test_node_messages as node
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "messages.md"
+NODE = "tests/e2e/messages/test_node_messages.py"
 
 _HEAD = """# Messages and exit codes
 
 Made by `python -m tests.e2e.messages.page` from the catalogues in the code; not edited by hand.
 
 A failure is one line on standard error, after whatever was logged: what, where, and the way back. Results are on
-standard output. Times are RFC 3339 UTC. `{…}` is filled in. Every message below was printed by a real process from a
-real state in the test that its row names, and a message without such a test fails the build.
+standard output. Times are RFC 3339 UTC. `{…}` is filled in. A message with no exit status is in the log of a node that
+goes on, and in `bcd status`. Every message below was printed by a real process from a real state in the test that its
+row names, and a message without such a test fails the build.
 
 ## Exit codes
 
@@ -72,6 +74,10 @@ _LEVELS = {
 }
 
 
+# Name, message, exit status, and the test that saw it.
+Row = tuple[str, str, str, str]
+
+
 class Provoked(Protocol):
     @property
     def exit(self) -> int: ...
@@ -79,7 +85,7 @@ class Provoked(Protocol):
 
 def page() -> str:
     """The whole page."""
-    node_rows = rows(node.PROVOKED, "tests/e2e/messages/test_node_messages.py")
+    node_rows = [*rows(node.PROVOKED, NODE), *logged(node.LOGGED, NODE)]
     plane_rows = rows(plane.PROVOKED, "tests/e2e/controlplane/test_controlplane_messages.py")
     levels = "".join(f"| `{level.value}` | {_LEVELS[level]} |\n" for level in Level)
     findings = "| Check | Level | Message | Way back | Seen by |\n|---|---|---|---|---|\n"
@@ -96,12 +102,17 @@ def page() -> str:
     )
 
 
-def rows(provoked: Mapping[Enum, Provoked], test: str) -> Iterable[tuple[str, str, int, str]]:
+def rows(provoked: Mapping[Enum, Provoked], test: str) -> Iterable[Row]:
     for message, how in provoked.items():
-        yield message.name, str(message.value), how.exit, f"{test}::test_message[{message.name}]"
+        yield message.name, str(message.value), str(how.exit), f"{test}::test_message[{message.name}]"
 
 
-def table(lines: Iterable[tuple[str, str, int, str]]) -> str:
+def logged(messages: Iterable[Enum], test: str) -> Iterable[Row]:
+    for message in messages:
+        yield message.name, str(message.value), "", f"{test}::test_logged_message[{message.name}]"
+
+
+def table(lines: Iterable[Row]) -> str:
     head = "| Name | Message | Exit | Seen by |\n|---|---|---|---|\n"
     return head + "".join(
         f"| {name} | `{re.sub('[|]', chr(92) + '|', text)}` | {exit_} | `{test}` |\n"

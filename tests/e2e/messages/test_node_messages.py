@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bcd.domain.model.failures import Message
-from tests.e2e.messages import tpm
+from tests.e2e.messages import attested, tpm
 from tests.fakes import commands, pki, scripted_server
 from tests.fakes.commands import Ran
 from tests.fakes.outside import open_folder
@@ -311,6 +311,17 @@ def bad_answer(plane: Plane) -> Ran:
         return machine.join(plane.token())
 
 
+def challenge(plane: Plane) -> Ran:
+    """One for a TPM, to a machine that came with a token."""
+    answer = scripted_server.pb.JoinReply()
+    answer.server_time.GetCurrentTime()
+    asked = answer.challenge
+    asked.id, asked.attestor, asked.tpm.nonce = "c-1", "tpm", bytes(32)
+    asked.not_after.FromSeconds(answer.server_time.seconds + 60)
+    with scripted(plane, "challenged", lambda _request, _context: answer) as machine:
+        return machine.join(plane.token())
+
+
 def pending_unreadable(plane: Plane) -> Ran:
     machine = plane.machine()
     machine.data.mkdir(mode=0o700)
@@ -442,6 +453,8 @@ PROVOKED = {
     Message.SIGNING_PIN: Provoked(78, signing_pin),
     Message.FOREIGN_JOURNAL: Provoked(78, foreign_journal),
     Message.JOIN_REFUSED: Provoked(77, join_refused),
+    Message.TPM_JOIN_REFUSED: Provoked(77, attested.refused),
+    Message.CHALLENGE: Provoked(75, challenge),
     Message.OTHER_NODE: Provoked(77, other_node),
     Message.GAVE_UP: Provoked(75, gave_up),
     Message.NO_RETRY: Provoked(75, no_retry),
@@ -465,6 +478,13 @@ PROVOKED = {
     Message.TPM_FAILED: Provoked(75, tpm.failed),
     Message.FAKEHW_TPM: Provoked(78, tpm.no_software_tpm),
 }
+# A node that says one of these goes on: they are in its log and in `bcd status`, and nothing exits with them.
+LOGGED: dict[Message, Callable[[Plane], attested.Logged]] = {
+    Message.RENEWAL_TPM_AWAY: attested.tpm_away,
+    Message.RENEWAL_ANOTHER_AK: attested.another_ak,
+    Message.RENEWAL_NO_NEXT_KEY: attested.no_next_key,
+    Message.RENEWAL_NOT_CERTIFIED: attested.not_certified,
+}
 
 
 def pattern(message: Message) -> "re.Pattern[str]":
@@ -474,7 +494,8 @@ def pattern(message: Message) -> "re.Pattern[str]":
 
 
 def test_every_message_has_its_provocation() -> None:
-    assert set(PROVOKED) == set(Message)
+    assert set(PROVOKED) | set(LOGGED) == set(Message)
+    assert not set(PROVOKED) & set(LOGGED)
 
 
 @pytest.mark.parametrize("message", PROVOKED, ids=lambda message: message.name)
@@ -490,3 +511,16 @@ def test_message(message: Message, plane: Plane) -> None:
     others = [other for other in PROVOKED if other is not message and pattern(other).fullmatch(done.last_error)]
     # "{path}: {key}: {why}" fits many a line; a message that says more must not be taken for another that does.
     assert all(len(other.value) < len(message.value) for other in others)
+
+
+@pytest.mark.parametrize("message", LOGGED, ids=lambda message: message.name)
+def test_logged_message(message: Message, plane: Plane) -> None:
+    """It is all that the log line gives as the reason, `bcd status` says it too, and the node goes on."""
+    logged = LOGGED[message](plane)
+    assert pattern(message).fullmatch(logged.why)
+    assert logged.told == logged.why
+    [line] = [line for line in logged.shown if line.startswith("renewal failed: ")]
+    assert line.endswith(f": {logged.why}")
+    assert logged.lived
+    others = [other for other in LOGGED if other is not message and pattern(other).fullmatch(logged.why)]
+    assert others == []
