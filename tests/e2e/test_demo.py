@@ -1,6 +1,7 @@
 """`make demo` runs through, and notices when any one of its steps is spoiled."""
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# The demo itself shows longer ones, to be read along. Shorter ones end between a join and the doctor on a busy machine.
-HURRY = ("--leaf-lifetime", "30s")
+# The TPMs that are there on every machine. Certificates live as long as make demo has them: shorter ones end between a
+# join and the doctor on a busy machine.
+OWN_TPMS = ("--tpm", "sim")
 # Each of its waits has an end of its own.
 PATIENCE_S = 400
 # Most of a demo is waiting; five at a time keep two processors busy without starving each other's clocks.
@@ -38,7 +40,7 @@ STEPS = demo(Path("/tmp"), "--list").stdout.split("\n")[:-1]
 
 
 UnderWay = dict[str, tuple[Path, Future[Done]]]
-WHOLE = "as make demo runs it"
+WHOLE = {"as make demo runs it": (), "with bcd-fakehw's own TPMs": OWN_TPMS}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def under_way(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnderWay]:
     """The whole demo, and each with one step spoiled: its directory and what will come of it."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         # The longest first.
-        runs = {WHOLE: ()} | {step: (*HURRY, "--sabotage", step) for step in reversed(STEPS)}
+        runs = WHOLE | {step: (*OWN_TPMS, "--sabotage", step) for step in reversed(STEPS)}
         found = {}
         for name, words in runs.items():
             home = tmp_path_factory.mktemp("demo")
@@ -65,11 +67,24 @@ def test_a_spoiled_step_fails_there_by_name(step: str, under_way: UnderWay) -> N
     assert list(home.iterdir()) == []
 
 
-def test_the_demo_shows_every_step_and_leaves_nothing(under_way: UnderWay) -> None:
-    home, running = under_way[WHOLE]
+@pytest.mark.parametrize("how", WHOLE)
+def test_the_demo_shows_every_step_and_leaves_nothing(how: str, under_way: UnderWay) -> None:
+    home, running = under_way[how]
     done = running.result()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(re.findall(r"^\d+\. ", done.stdout, re.MULTILINE)) == len(STEPS) >= 12
+    assert len(re.findall(r"^\d+\. ", done.stdout, re.MULTILINE)) == len(STEPS) >= 14
     assert "✗" not in done.stdout
     assert "\033" not in done.stdout, "no colour without a terminal"
     assert list(home.iterdir()) == []
+
+
+def test_the_demo_says_which_software_tpms_it_shows(under_way: UnderWay) -> None:
+    default, own = (under_way[how][1].result().stdout for how in WHOLE)
+    assert ("  a software TPM, swtpm;" in default) is (shutil.which("swtpm") is not None)
+    assert "  a software TPM of bcd-fakehw's own " in own
+
+
+def test_the_demo_does_not_show_a_private_key_where_the_tpm_has_it(under_way: UnderWay) -> None:
+    for how in WHOLE:
+        shown = under_way[how][1].result().stdout
+        assert shown.count("-----BEGIN ") == shown.count("-----BEGIN BCD TPM NODE KEY-----") == 1

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tools.demo.later_life import LaterLife
 from tools.demo.stage import Stage, stage
+from tools.demo.tpms import Kind, Tpms, kind_for
 
 # Long enough to read along, short enough to see two renewals. A fleet's are 24 h.
 LEAF_LIFETIME = "40s"
@@ -24,12 +25,14 @@ def steps(story: LaterLife) -> list[tuple[str, str, Callable[[], None]]]:
     return [
         ("control plane", "A control plane: keys, a server, a node's configuration", story.control_plane),
         ("token", "A join token, for one machine", story.join_token),
-        ("join", "The machine joins", story.join),
+        ("tpm", "A machine with a TPM", story.tpm),
+        ("join", "The machine joins, with its key in the TPM", story.join),
         ("already joined", "Joining again changes nothing", story.already_joined),
         ("status", "What is what", story.status),
         ("second use", "A token works once", story.second_use),
         ("crash", "The power goes in the middle of a join", story.crash),
         ("session", "A node keeps a session", story.session),
+        ("copy", "Its disk, copied to another machine with another TPM", story.copy),
         ("renewal", "Key and certificate are replaced at 60 % of every lifetime", story.renewal),
         ("revocation", "The control plane revokes the identity", story.revocation),
         ("dry run", "Starting over: first, what would happen", story.dry_run),
@@ -38,11 +41,13 @@ def steps(story: LaterLife) -> list[tuple[str, str, Callable[[], None]]]:
 
 
 def main() -> int:
-    names = [name for name, _, _ in steps(LaterLife(Stage(Path("/")), "", ""))]
+    nowhere = Stage(Path("/"))
+    names = [name for name, _, _ in steps(LaterLife(nowhere, Tpms(nowhere, Kind.SIM), "", ""))]
     parser = argparse.ArgumentParser(prog="demo", description="A node's life, step by step, checked from outside.")
     spoil = f"spoil one of: {', '.join(names)}"
     parser.add_argument("--sabotage", metavar="STEP", choices=names, default="", help=spoil)
     parser.add_argument("--leaf-lifetime", metavar="TIME", default=LEAF_LIFETIME, help="(default: %(default)s)")
+    parser.add_argument("--tpm", choices=tuple(Kind), help="the TPMs (default: swtpm where it is installed)")
     parser.add_argument("--list", action="store_true", help="only name the steps")
     given = parser.parse_args()
     if given.list:
@@ -50,7 +55,8 @@ def main() -> int:
         return 0
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     with stage(colour) as built:
-        story = LaterLife(built, given.sabotage, given.leaf_lifetime)
+        tpms = Tpms(built, Kind(given.tpm) if given.tpm else kind_for(built.home))
+        story = LaterLife(built, tpms, given.sabotage, given.leaf_lifetime)
         for number, (name, title, act) in enumerate(steps(story), 1):
             built.say(f"\n{number}. {title}", "1;36")
             try:

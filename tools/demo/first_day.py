@@ -1,4 +1,4 @@
-"""A machine joins: steps 1 to 7."""
+"""A machine joins: steps 1 to 8."""
 
 import hashlib
 import json
@@ -8,9 +8,20 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tools.demo.outside import chain_of, edit, hashes, mode, openssl, public_of_certificate, public_of_key
+from tools.demo.outside import (
+    chain_of,
+    edit,
+    hashes,
+    mode,
+    openssl,
+    public_if_private,
+    public_of_certificate,
+    public_of_key,
+    tpm_record,
+)
 from tools.demo.stage import wait
 from tools.demo.story import Story
+from tools.demo.tpms import WORDS
 
 
 class FirstDay(Story):
@@ -53,6 +64,21 @@ class FirstDay(Story):
         kept = [path for path in self.plane.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
         check(not kept, "its secret is in no file of the control plane: only a hash is kept")
 
+    def tpm(self) -> None:
+        check = self.stage.check
+        self.stage.say(f"  {WORDS[self.tpms.kind]}; a TPM of the machine that runs this is not touched", "2")
+        self.tpms.install("node-a")
+        if self.sabotage == "tpm":
+            self.stage.say("  (sabotage: tpm)", "33")
+            self.tpms.remove("node-a")
+        done = self.stage.run(
+            "bcd-fakehw", "tpm", "identify", "--config", str(self.config),
+            env=self.machine("node-a"), shown="bcd-fakehw tpm identify --config etc/config.toml",
+        )  # fmt: skip
+        check(done.status == 0 and "can live here" in done.out, "exit 0: node keys can live in it")
+        named = re.search(r"^EK \S+ +sha256:[0-9a-f]{64} ", done.out, re.MULTILINE)
+        check(named is not None, "an operator's allow-list names it by such a hash of its endorsement key")
+
     def join(self) -> None:
         check = self.stage.check
         done = self.bcd("join", "node-a", stdin=self.token + "\n", shown="echo $TOKEN")
@@ -75,8 +101,17 @@ class FirstDay(Story):
             "two files, 0600",
         )
         leaf, *issuers = chain_of(data / "identity.json")
-        key = (data / "node.key").read_bytes()
-        check(public_of_key(key) == public_of_certificate(leaf), "openssl: the certificate certifies node.key")
+        self.stage.run("cat", str(data / "node.key"))
+        record = tpm_record((data / "node.key").read_bytes())
+        check(
+            record is not None and len(record) == 32,
+            "node.key is no key, but 32 bytes: the TPM derives the key from them",
+        )
+        assert record is not None
+        check(
+            public_if_private(record) != public_of_certificate(leaf),
+            "openssl: nor are they the private key: its public half would be another than the certificate's",
+        )
         names = openssl("x509", "-noout", "-subject", "-ext", "subjectAltName,extendedKeyUsage", stdin=leaf).decode()
         check(f"URI:spiffe://demo.example/site/lab/node/{self.node}" in names, "openssl: its SPIFFE ID")
         check(f"CN = {self.node}, OU = bc-role:node" in names, "openssl: its node and its role")
@@ -114,9 +149,10 @@ class FirstDay(Story):
         said = json.loads(done.out)
         ends = openssl("x509", "-noout", "-enddate", "-dateopt", "iso_8601", stdin=chain_of(identity)[0]).decode()
         check(said["notAfter"] == ends.strip().removeprefix("notAfter=").replace(" ", "T"), "openssl: the same end")
-        check(said["nodeKey"] == "file" and said["nodeId"] == self.node, "the key's place and the node's name")
+        check(said["nodeKey"] == "tpm" and said["nodeId"] == self.node, "the key's place and the node's name")
         done = self.bcd("doctor", "node-a")
         check(done.status == 0 and not re.search(r"^fail ", done.out, re.MULTILINE), "doctor finds nothing wrong")
+        check("holds node keys" in done.out, "and asked the TPM")
 
     def second_use(self) -> None:
         check = self.stage.check
@@ -139,6 +175,7 @@ class FirstDay(Story):
             "token", "create", "--site", "lab", shown="TOKEN=$(bcd-controlplane token create --site lab)"
         ).out.strip()
         server, data = self.stage.processes[0], self.data("node-c")
+        self.stage.say("  a machine without a TPM: its key is a file", "2")
         self.stage.say("  the control plane stops answering; the power goes when the request is on disk", "2")
         server.send_signal(signal.SIGSTOP)
         node = self.stage.start(

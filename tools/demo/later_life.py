@@ -1,9 +1,10 @@
-"""What a node does for years: steps 8 to 12, in a minute."""
+"""What a node does for years: steps 9 to 14, in a minute."""
 
 import json
+import shutil
 
 from tools.demo.first_day import FirstDay
-from tools.demo.outside import chain_of, hashes, openssl, public_of_certificate, public_of_key
+from tools.demo.outside import chain_of, hashes, openssl, serial_of, tpm_record
 from tools.demo.stage import Log, StepFailed
 
 
@@ -12,6 +13,7 @@ class LaterLife(FirstDay):
 
     def session(self) -> None:
         check = self.stage.check
+        self.tpms.install("node-d")
         token = self.plane_run("token", "create", "--site", "lab").out.strip()
         done = self.bcd("join", "node-d", stdin=token + "\n", shown="echo $TOKEN")
         check(done.status == 0, "a machine joins")
@@ -21,8 +23,23 @@ class LaterLife(FirstDay):
         self.log.wait("session up")
         said = json.loads(self.bcd("status", "node-d", "--json").out)
         check(said["running"] is True and said["session"]["state"] == "up", "status: a node runs, its session is up")
-        shown = self.plane_run("nodes", "show", self.node)
-        check("current" in shown.out, "the control plane: its certificate is in use")
+        check(self._in_use(), "the control plane: its certificate is in use, so the TPM signed the handshake")
+
+    def copy(self) -> None:
+        check = self.stage.check
+        data, other = self.data("node-d"), self.data("node-e")
+        self.tpms.install("node-e")
+        self.stage.say("$ cp -a node-d node-e", "1")
+        shutil.copytree(data, other)
+        before = hashes(other)
+        check(before["node.key"] == hashes(data)["node.key"], "all that is on the disk is there")
+        self.spoil("copy", (other / "identity.json").unlink)
+        done = self.bcd("node", "node-e")
+        check(done.status == 76, "exit 76: another TPM derives another key, and no node runs there")
+        check("the TPM derives another key from node.key" in done.err, "which is what it says")
+        check("join again: bcd join --reset --yes" in done.err, "with the way back")
+        check(hashes(other) == before, "not a byte was changed")
+        check(self.log.process.poll() is None, "and the node itself heard nothing of it")
 
     def _start_node(self) -> None:
         where = ("--config", str(self.config), "--data-dir", str(self.data("node-d")))
@@ -35,28 +52,29 @@ class LaterLife(FirstDay):
         data = self.data("node-d")
         self.stage.say(f"  certificates of {self.leaf_lifetime} here, of 24 h in a fleet; now wait, twice", "2")
         ends = [self._end()]
-        keys = [hashes(data)["node.key"]]
+        records = [(data / "node.key").read_bytes()]
         for _ in range(2):
             self.log.wait("renewed", patience_s=60)
             self.log.wait("session up")
             ends.append(self._end())
-            keys.append(hashes(data)["node.key"])
+            records.append((data / "node.key").read_bytes())
         self.spoil("renewal", lambda: (data / "node.key").write_text("not a key"))
         check(self.log.process.poll() is None, "the node never stopped")
         check(ends == sorted(set(ends)), f"openssl: three certificates, each ends later: {', '.join(ends)}")
-        check(len(set(keys)) == 3, "and three keys")
-        check(self._matches(), "openssl: the last certificate certifies node.key")
+        check(len(set(records)) == 3, "and three keys")
+        check(all(tpm_record(key) for key in records), "none of which left the TPM: node.key holds 32 bytes still")
+        check(self._in_use(), "the control plane: the last certificate is the one in use")
 
     def _end(self) -> str:
         leaf = chain_of(self.data("node-d") / "identity.json")[0]
         return openssl("x509", "-noout", "-enddate", "-dateopt", "iso_8601", stdin=leaf).decode().strip()[9:]
 
-    def _matches(self) -> bool:
+    def _in_use(self) -> bool:
+        """Whether the gateway was called with the certificate on disk: TLS has then seen its key sign."""
         data = self.data("node-d")
-        key = (data / "node.key").read_bytes()
-        return b"PRIVATE KEY" in key and public_of_key(key) == public_of_certificate(
-            chain_of(data / "identity.json")[0]
-        )
+        serial = serial_of(chain_of(data / "identity.json")[0])
+        shown = self.plane_run("nodes", "show", self.node, only="current")
+        return any(line.split()[:2] == [serial, "current"] for line in shown.out.splitlines())
 
     def revocation(self) -> None:
         check = self.stage.check
@@ -99,7 +117,7 @@ class LaterLife(FirstDay):
         after = hashes(data)
         moved = {name.split(".reset-")[0]: after[name] for name in after if ".reset-" in name}
         check(all(moved.get(name) == before[name] for name in before), "the old identity lies beside it, whole")
-        check(self._matches(), "openssl: the new certificate certifies the new node.key")
         self._start_node()
         self.log.wait("session up")
+        check(self._in_use(), "the control plane: the new certificate is in use")
         check(self.log.process.poll() is None, "and the node lives")

@@ -27,6 +27,22 @@ def chain_of(identity: Path) -> list[bytes]:
     return [openssl("x509", "-inform", "DER", stdin=base64.b64decode(der)) for der in chain]
 
 
+def serial_of(pem: bytes) -> str:
+    return openssl("x509", "-noout", "-serial", stdin=pem).decode().strip().removeprefix("serial=").lower()
+
+
+def tpm_record(content: bytes) -> bytes | None:
+    """The bytes that a key in the TPM is derived from; None for anything else."""
+    found = re.fullmatch(rb"-----BEGIN BCD TPM NODE KEY-----\n(.+)\n-----END BCD TPM NODE KEY-----\n", content)
+    return base64.b64decode(found[1]) if found else None
+
+
+def public_if_private(number: bytes) -> bytes:
+    """The public key there would be if these 32 bytes were a P-256 private key."""
+    key = bytes.fromhex("30310201010420") + number + bytes.fromhex("a00a06082a8648ce3d030107")
+    return openssl("pkey", "-inform", "DER", "-pubout", "-outform", "DER", stdin=key)
+
+
 def mode(path: Path) -> str:
     return f"{stat.S_IMODE(path.stat().st_mode):04o}"
 

@@ -15,6 +15,8 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 # The longest a step waits for something that takes milliseconds on any machine.
 PATIENCE_S = 30.0
+# Of a line that was picked out.
+CUT = 63
 
 
 class StepFailed(Exception):
@@ -45,9 +47,13 @@ class Stage:
     def short(self, text: str) -> str:
         return text.replace(f"{self.home}/", "").replace(str(self.home), ".").replace(f"{BIN}/", "")
 
-    def run(self, *words: str, stdin: str = "", env: dict[str, str] | None = None, shown: str = "") -> Ran:
-        """The command, shown with what it printed and how it ended. `shown` is how a person would type it."""
-        self.say(f"$ {shown or self.short(' '.join(words))}", "1")
+    def run(
+        self, *words: str, stdin: str = "", env: dict[str, str] | None = None, shown: str = "", only: str = ""
+    ) -> Ran:
+        """The command, shown with what it printed and how it ended. `shown` is how a person would type it; `only` shows
+        lines that hold it, and not all of them."""
+        picked = f" | grep {only} | cut -c-{CUT}" if only else ""
+        self.say(f"$ {shown or self.short(' '.join(words))}{picked}", "1")
         done = subprocess.run(
             [str(BIN / words[0]), *words[1:]] if (BIN / words[0]).exists() else list(words),
             input=stdin,
@@ -58,7 +64,8 @@ class Stage:
             check=False,
         )
         for line in (done.stdout + done.stderr).splitlines():
-            self.say(f"  {self.short(line)}")
+            if only in line:
+                self.say(f"  {self.short(line[:CUT] if only else line)}")
         if done.returncode:
             self.say(f"  (exit {done.returncode})", "2")
         return Ran(done.returncode, done.stdout, done.stderr)
@@ -67,7 +74,7 @@ class Stage:
         self.say(f"$ {shown or self.short(' '.join(words))} &", "1")
         log = (self.home / f"log-{len(self.processes)}").open("w")
         process = subprocess.Popen(
-            [str(BIN / words[0]), *words[1:]],
+            [str(BIN / words[0]), *words[1:]] if (BIN / words[0]).exists() else list(words),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.demo.stage import Ran, Stage
+from tools.demo.tpms import Tpms
 
 
 @dataclass
 class Story:
     stage: Stage
+    tpms: Tpms
     sabotage: str
     leaf_lifetime: str
     token: str = ""
@@ -35,7 +37,7 @@ class Story:
         uuid = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
         claims = {"productUuid": uuid, "boardSerial": f"BRD-{digest[:10]}", "hostname": name}
         path.write_text(json.dumps(claims))
-        return {"BCD_FAKEHW_MACHINE": str(path)}
+        return {"BCD_FAKEHW_MACHINE": str(path), **self.tpms.environment(name)}
 
     def spoil(self, step: str, how: Callable[[], object]) -> None:
         if self.sabotage == step:
@@ -48,5 +50,5 @@ class Story:
         shown = shown and f"{shown} | {typed}"
         return self.stage.run("bcd-fakehw", command, *where, *words, stdin=stdin, env=self.machine(name), shown=shown)
 
-    def plane_run(self, *words: str, shown: str = "") -> Ran:
-        return self.stage.run("bcd-controlplane", *words, "--dir", str(self.plane), shown=shown)
+    def plane_run(self, *words: str, shown: str = "", only: str = "") -> Ran:
+        return self.stage.run("bcd-controlplane", *words, "--dir", str(self.plane), shown=shown, only=only)
