@@ -72,7 +72,7 @@ def test_the_demo_shows_every_step_and_leaves_nothing(how: str, under_way: Under
     home, running = under_way[how]
     done = running.result()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(re.findall(r"^\d+\. ", done.stdout, re.MULTILINE)) == len(STEPS) >= 14
+    assert len(re.findall(r"^\d+\. ", done.stdout, re.MULTILINE)) == len(STEPS) >= 15
     assert "✗" not in done.stdout
     assert "\033" not in done.stdout, "no colour without a terminal"
     assert list(home.iterdir()) == []

@@ -36,7 +36,8 @@ def steps(story: LaterLife) -> list[tuple[str, str, Callable[[], None]]]:
         ("renewal", "Key and certificate are replaced at 60 % of every lifetime", story.renewal),
         ("revocation", "The control plane revokes the identity", story.revocation),
         ("dry run", "Starting over: first, what would happen", story.dry_run),
-        ("reset", "Starting over", story.reset),
+        ("reset", "Starting over, with a token", story.reset),
+        ("tokenless", "Starting over without a token: the TPM proves which machine it is", story.tokenless),
     ]
 
 

@@ -1,10 +1,10 @@
-"""What a node does for years: steps 9 to 14, in a minute."""
+"""What a node does for years: steps 9 to 15, in a minute."""
 
 import json
 import shutil
 
 from tools.demo.first_day import FirstDay
-from tools.demo.outside import chain_of, hashes, openssl, serial_of, tpm_record
+from tools.demo.outside import chain_of, endorsement_key, hashes, names_attestation_key, openssl, serial_of, tpm_record
 from tools.demo.stage import Log, StepFailed
 
 
@@ -117,6 +117,28 @@ class LaterLife(FirstDay):
         after = hashes(data)
         moved = {name.split(".reset-")[0]: after[name] for name in after if ".reset-" in name}
         check(all(moved.get(name) == before[name] for name in before), "the old identity lies beside it, whole")
+        self._start_node()
+        self.log.wait("session up")
+        check(self._in_use(), "the control plane: the new certificate is in use")
+        check(self.log.process.poll() is None, "and the node lives")
+
+    def tokenless(self) -> None:
+        check = self.stage.check
+        self.stage.say(f"$ kill {self.log.process.pid}", "1")
+        self.log.process.terminate()
+        check(self.log.process.wait(10) == 0, "exit 0: the node was stopped")
+        ek = endorsement_key(self.identify("node-d").out)
+        if self.sabotage == "tokenless":
+            self.stage.say("  (sabotage: tokenless)", "33")
+            self.plane_run("ek", "deny", ek)
+        else:
+            self.plane_run("ek", "allow", ek, "--site", "lab", "--node-id", self.node)
+        done = self.bcd("join", "node-d", "--reset", "--yes", "--attestor", "tpm")
+        check(
+            done.status == 0 and f"joined as {self.node} " in done.out, "back as the same node, and no token was made"
+        )
+        leaf = chain_of(self.data("node-d") / "identity.json")[0]
+        check(names_attestation_key(leaf), "the certificate names the attestation key of the TPM that holds its key")
         self._start_node()
         self.log.wait("session up")
         check(self._in_use(), "the control plane: the new certificate is in use")

@@ -28,7 +28,19 @@ def chain_of(identity: Path) -> list[bytes]:
 
 
 def serial_of(pem: bytes) -> str:
-    return openssl("x509", "-noout", "-serial", stdin=pem).decode().strip().removeprefix("serial=").lower()
+    """128 bits in hexadecimal digits, which openssl shows without leading zeros."""
+    return openssl("x509", "-noout", "-serial", stdin=pem).decode().strip().removeprefix("serial=").lower().zfill(32)
+
+
+def names_attestation_key(pem: bytes) -> bool:
+    """Whether a name in the certificate is an attestation key's; openssl 3.0 shows no text for that kind of name."""
+    return re.search(rb"urn:bc:tpm-ak:[0-9a-f]{68}", openssl("x509", "-outform", "DER", stdin=pem)) is not None
+
+
+def endorsement_key(identified: str) -> str:
+    """The first hash that `bcd tpm identify` shows; empty when there is none."""
+    found = re.search(r"^EK \S+ +(sha256:[0-9a-f]{64}) ", identified, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def tpm_record(content: bytes) -> bytes | None:

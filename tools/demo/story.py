@@ -50,5 +50,10 @@ class Story:
         shown = shown and f"{shown} | {typed}"
         return self.stage.run("bcd-fakehw", command, *where, *words, stdin=stdin, env=self.machine(name), shown=shown)
 
+    def identify(self, name: str) -> Ran:
+        typed = "bcd-fakehw tpm identify --config etc/config.toml"
+        words = ("bcd-fakehw", "tpm", "identify", "--config", str(self.config))
+        return self.stage.run(*words, env=self.machine(name), shown=typed)
+
     def plane_run(self, *words: str, shown: str = "", only: str = "") -> Ran:
         return self.stage.run("bcd-controlplane", *words, "--dir", str(self.plane), shown=shown, only=only)
