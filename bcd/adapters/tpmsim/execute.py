@@ -1,6 +1,7 @@
 """One command, from its bytes to its answer's: the order of checks is the reference implementation's (Part 4,
 ExecuteCommand), so that the first of several mistakes is the one a TPM tells."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +25,8 @@ class _Row:
     """A command, what its handles may be, which of them wants the ADMIN role, and whether it takes sessions at all."""
 
     command: Command[Any, Any]
-    handles: tuple[Any, ...]
-    run: Any
+    handles: tuple[Callable[[int], bool], ...]
+    run: Callable[[Call], Any]
     admin: int | None = None
     sessions: bool = True
 
@@ -44,7 +45,7 @@ _ROWS = (
     _Row(commands.ACTIVATE_CREDENTIAL, (handles.is_object, handles.is_object), credentials.activate, admin=1),
     _Row(commands.FLUSH_CONTEXT, (), keys.flush, sessions=False),
 )
-_BY_CODE = {row.command.code: row for row in _ROWS}
+_BY_CODE: dict[int, _Row] = {row.command.code: row for row in _ROWS}
 
 
 def execute(data: bytes, state: State, space: Space, now_ms: int, random: Random) -> tuple[bytes, State]:
@@ -67,7 +68,7 @@ def _execute(call: Call, data: bytes) -> bytes:
         raise Refused(Rc.VALUE)
     if size_bytes != len(data):
         raise Refused(Rc.COMMAND_SIZE)
-    row = next((row for known, row in _BY_CODE.items() if known == code), None)
+    row = _BY_CODE.get(code)
     if row is None:
         raise Refused(Rc.COMMAND_CODE)
     if call.state.faults.not_started:

@@ -51,6 +51,8 @@ class SimLink:
     def _answer(self, command: bytes, state: State, faults: Faults) -> tuple[bytes | Exception, State]:
         self._lose_what_is_gone(state)
         if faults.late:
+            # It is carried out all the same, and what it loads stays.
+            _, state = execute(command, state, self._space, self._now_ms(), secrets.token_bytes)
             return self._late(), state
         if faults.busy:
             return OSError(errno.EBUSY, ""), state
