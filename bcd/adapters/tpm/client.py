@@ -32,6 +32,9 @@ _GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
 # TPM_HT_TRANSIENT and TPM_HT_POLICY_SESSION (Part 2, 7.2): what dies with the transport.
 _VOLATILE = frozenset({0x80, 0x03})
 
+# No place for one more object, or session.
+_FULL = frozenset({Rc.OBJECT_MEMORY, Rc.SESSION_MEMORY})
+
 P = TypeVar("P")
 A = TypeVar("A")
 
@@ -93,6 +96,8 @@ class Client:
         self._lock = threading.RLock()
         self._loaded: OrderedDict[Key, Loaded] = OrderedDict()
         self._in_use: tuple[Key, ...] = ()
+        # Whether something may be loaded whose handle no answer told.
+        self._unclaimed = False
 
     def run(
         self,
@@ -226,6 +231,10 @@ class Client:
         if not isinstance(answer, Code):
             return answer
         refusal = Refusal(command.name, handles, answer)
+        if answer.base in _FULL and self._unclaimed:
+            # What late answers would have told of has the places, and goes with the transport.
+            self._forget()
+            raise _Gone(failures.of_code(refusal, self.device))
         if answer.base in AGAIN or answer.base == Rc.INITIALIZE:
             raise failures.of_code(refusal, self.device)
         raise refusal
@@ -250,6 +259,7 @@ class Client:
             self._forget()
             raise self.failed(command, f"a malformed answer: {error}") from None
         except Late:
+            self._unclaimed = True
             raise failures.busy(self.device, f"no answer to {command.name}") from None
         except OSError as error:
             self._forget()
@@ -262,6 +272,7 @@ class Client:
         """Loaded keys die with the transport."""
         self._link.close()
         self._loaded.clear()
+        self._unclaimed = False
 
     def _make_room(self, named: tuple[int, ...]) -> bool:
         """Flushes our own keys but those in use and those that a command names; whether there was one."""

@@ -12,11 +12,13 @@ from statistics import median
 import pytest
 
 from bcd.adapters.tpm.client import Client, Key
+from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.link import Late
 from bcd.adapters.tpmsim.file import NoState, create, held
 from bcd.adapters.tpmsim.link import SimLink
 from bcd.adapters.tpmsim.state import FOREVER, Faults, State
+from bcd.domain.model.failures import TryLater
 from bcd.protocol.tpm2 import commands, templates
 from bcd.protocol.tpm2.commands import SignIn
 from bcd.protocol.tpm2.structures import NO_HASH_CHECK, Handle
@@ -26,6 +28,7 @@ from tests.fakes import simtpm
 from tests.fakes.simtpm import SimTpm
 
 NODE_KEY = Key(Handle.OWNER, templates.node_key(bytes([7]) * 32))
+AK = Key(Handle.ENDORSEMENT, templates.AK)
 SIGN = SignIn(bytes(32), sent.ECDSA, NO_HASH_CHECK)
 # Above what a signature takes by a tenfold: suites sign thousands of times.
 SIGN_S = 0.002
@@ -206,4 +209,25 @@ def test_a_client_finds_its_keys_again_after_a_power_cycle(tpm: SimTpm) -> None:
     tpm.bench.clear()
     _, cleared = client.use((NODE_KEY,), commands.SIGN, SIGN)
     assert cleared != before
+    client.close()
+
+
+def test_what_late_answers_would_have_told_of_does_not_fill_the_tpm_for_good(tpm: SimTpm) -> None:
+    client = tpm.client()
+    for number in range(3):
+        tpm.bench.set_faults(lambda _: Faults(late=1))
+        with pytest.raises(TryLater, match="no answer to CreatePrimary"):
+            client.load(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
+    answer, _ = client.use((NODE_KEY, AK), commands.CERTIFY, commands.CertifyIn(b"", sent.NULL))
+    assert answer.parameters.attest
+    client.close()
+
+
+def test_places_that_others_have_are_theirs(tpm: SimTpm) -> None:
+    """B30: without a late answer there is nothing to give back."""
+    client = tpm.client()
+    client.load(NODE_KEY)
+    tpm.bench.set_faults(lambda _: Faults(held=2))
+    with pytest.raises(Refusal, match="0x902"):
+        client.use((NODE_KEY, AK), commands.CERTIFY, commands.CertifyIn(b"", sent.NULL))
     client.close()

@@ -136,6 +136,20 @@ def test_without_room_and_without_keys_of_ours_it_is_said_at_once() -> None:
     assert failures.of_code(caught.value, "it").message is Message.TPM_FULL
 
 
+@pytest.mark.parametrize("full", [FULL, 0x903])
+def test_what_a_late_answer_would_have_told_of_goes_with_the_transport_when_it_fills_the_tpm(full: int) -> None:
+    client, script, _ = over(Late(), refusal(full), made(1, KEYS[1]), refusal(full))
+    with pytest.raises(TryLater):
+        client.load(Key(Handle.OWNER, KEYS[0]))
+    assert script.closed == 0
+    assert client.load(Key(Handle.OWNER, KEYS[1])).handle == 1
+    assert script.closed == 1
+    # Once: what fills it now is somebody else's.
+    with pytest.raises(Refusal):
+        client.run(commands.READ_PUBLIC, (0x81010001,), Empty())
+    assert script.closed == 1
+
+
 def test_a_key_that_a_command_names_is_not_put_out_for_it() -> None:
     client, script, _ = over(made(1, KEYS[0]), refusal(FULL))
     loaded = client.load(Key(Handle.OWNER, KEYS[0]))
