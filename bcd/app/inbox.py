@@ -1,7 +1,8 @@
 """What happens to a running node, and where the one thread that decides hears of it."""
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bcd.domain.lifecycle.renew import RenewOutcome
@@ -10,6 +11,10 @@ from bcd.ports.gateway import Ended, Heard
 
 class Stop:
     """Somebody asked the node to end."""
+
+
+class Stopping(BaseException):
+    """Raised by a stop out of what nothing else would end."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Inbox:
         self._queue: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
         self._life = 0
         self._stopped = False
+        self._interruptible = False
 
     @property
     def stopped(self) -> bool:
@@ -68,10 +74,24 @@ class Inbox:
         life = self._life
         return lambda event: self._queue.put((life, event))
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """While it lasts, a stop raises Stopping: to be put around what waits in the thread of the signal handlers and
+        may be cut off anywhere."""
+        self._interruptible = True
+        try:
+            if self._stopped:
+                raise Stopping
+            yield
+        finally:
+            self._interruptible = False
+
     def stop(self) -> None:
         """Ends the node, whichever life it is in. Safe in a signal handler."""
         self._stopped = True
         self._queue.put((0, Stop()))
+        if self._interruptible:
+            raise Stopping
 
     def get(self, timeout_s: float) -> Event | None:
         """The next event, or None when none came in time."""

@@ -38,7 +38,7 @@ class Life:
         marks = [at for at in (identity.server_time, journal.server_time) if at is not None]
         reckoning = Reckoning(max(marks) if marks else None, now_s)
         state = Running(pair.leaf, reckoning, held_s=now_s, looked_s=now_s)
-        self._held = Held(parts.clock, journal, PairInUse(pair, parts.events), state)
+        self._held = Held(parts.clock, journal, PairInUse(pair), state)
         self._telling = Telling(parts, self._held)
         gateway, send = parts.gateway(self._telling.signatures.put), inbox.begin()
         self._session = Session(parts, self._held, self._telling, gateway=gateway, send=send)
@@ -78,7 +78,7 @@ class Life:
     def _start_what_is_due(self) -> None:
         held = self._held
         boottime_s = held.clock.boottime_s()
-        held.pairs.release(boottime_s)
+        self._writing.release(held.pairs.let_go(boottime_s))
         self._telling.count_signatures()
         for todo in held.state.todo(held.clock.now(), boottime_s):
             match todo:

@@ -7,7 +7,7 @@ comes back as an event (app.inbox).
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bcd.app.inbox import Inbox
+from bcd.app.inbox import Inbox, Stopping
 from bcd.app.life import Life
 from bcd.app.parts import LoadAnew, Parts
 from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY
@@ -36,11 +36,15 @@ class Node(Parts):
                 return
             loaded, journal = begun
             try:
-                pair = self._pair(loaded)
+                # A TPM that answers nothing is asked for half a minute; a cut here is one like any other.
+                with inbox.interruptible():
+                    pair = self._pair(loaded)
                 Life(self, inbox, identity=loaded.identity, pair=pair, journal=journal, retired=retired)()
                 return
             except LoadAnew as anew:
                 retired = anew.retired
+            except Stopping:
+                return
             finally:
                 journal.close()
 
@@ -54,7 +58,10 @@ class Node(Parts):
                 if not self._lock(locked, inbox):
                     return None
                 try:
-                    loaded = self.load()
+                    with inbox.interruptible():
+                        loaded = self.load()
+                except Stopping:
+                    return None
                 except NotThereYet as failure:
                     if self.clock.boottime_s() >= until_s:
                         raise

@@ -4,8 +4,8 @@ import threading
 from dataclasses import dataclass
 
 from bcd.domain.model.running import OLD_KEY_S
-from bcd.ports.events import Events
 from bcd.ports.gateway import Pair
+from bcd.ports.keys import NodeKey
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,10 @@ class _Old:
 class PairInUse:
     """Holds the pair new connections are made with, and the replaced ones until nothing can still sign with them."""
 
-    def __init__(self, pair: Pair, events: Events) -> None:
+    def __init__(self, pair: Pair) -> None:
         self._lock = threading.Lock()
         self._pair = pair
         self._old: list[_Old] = []
-        self._events = events
 
     @property
     def pair(self) -> Pair:
@@ -33,11 +32,10 @@ class PairInUse:
             self._old.append(_Old(self._pair, boottime_s + OLD_KEY_S))
             self._pair = pair
 
-    def release(self, boottime_s: float) -> None:
-        """Lets go of the keys that were replaced five minutes ago or more."""
+    def let_go(self, boottime_s: float) -> tuple[NodeKey, ...]:
+        """The keys that were replaced five minutes ago or more, each once: it is for whoever gets them to release
+        them."""
         with self._lock:
-            gone = [old for old in self._old if boottime_s >= old.until_s]
+            gone = tuple(old.pair.key for old in self._old if boottime_s >= old.until_s)
             self._old = [old for old in self._old if boottime_s < old.until_s]
-        for old in gone:
-            old.pair.key.release()
-            self._events.info("the old key is released")
+        return gone

@@ -10,6 +10,7 @@ from bcd.app.telling import Telling
 from bcd.domain.lifecycle.change_identity import IdentityChanged
 from bcd.domain.lifecycle.renew import NewPair, NextKey, NotRenewed, RenewOutcome
 from bcd.ports.gateway import Connection, Ended, Gateway, Pair, Retired, Revoked
+from bcd.ports.keys import NodeKey
 
 
 class Writing:
@@ -39,6 +40,16 @@ class Writing:
     def renew(self) -> None:
         self._held.state = replace(self._held.state, renewing=True)
         self._worker.do("renewal", self._renew)
+
+    def release(self, keys: tuple[NodeKey, ...]) -> None:
+        def task() -> None:
+            for key in keys:
+                key.release()
+                self._parts.events.info("the old key is released")
+
+        # Not at once: it waits for a TPM that is busy, and who decides waits for nobody.
+        if keys:
+            self._worker.do("release", task)
 
     def store(self, mark: datetime | None, signed_bundle: bytes) -> None:
         def task() -> Event | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from bcd.adapters.beside_config.encryption_key import read_encryption_key
@@ -25,15 +26,17 @@ def run(build: Build, argv: Sequence[str]) -> int:
     options.add_json(parser)
     given = parser.read(argv)
     config: Config | Failure
-    try:
-        config = config_file.read(given.config, options.config_flags(given))
-        container = build.container()(config=config, events=Quiet())
-        look = node.looker(config, container.keys())
-    except Failure as failure:
-        config, look, tpm = failure, None, None
-    else:
-        tpm = container.tpm().identify if container.keys_go_into_tpm() else None
-    findings = Doctor(config, look, _reach, _encryption_key, tpm)()
+    with ExitStack() as ending:
+        try:
+            config = config_file.read(given.config, options.config_flags(given))
+            container = build.container()(config=config, events=Quiet())
+            ending.callback(container.give_tpm_back)
+            look = node.looker(config, container.keys())
+        except Failure as failure:
+            config, look, tpm = failure, None, None
+        else:
+            tpm = container.tpm().identify if container.keys_go_into_tpm() else None
+        findings = Doctor(config, look, _reach, _encryption_key, tpm)()
     if given.json:
         print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:

@@ -1,5 +1,6 @@
 """`TpmKeys` in memory: one seed, from which each unique derives its key."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -16,13 +17,15 @@ LOCKED = TryLater(Message.TPM_LOCKOUT, device="/dev/tpmrm0")
 @dataclass
 class MemoryTpmKeys:
     """`trouble` is what every command fails with, and `signs` whether a derived key signs at all; `loaded` are the
-    uniques of keys in a slot, `commands` what a TPM was asked."""
+    uniques of keys in a slot, `commands` what a TPM was asked; `while_asked` is what happens before it answers which
+    key a unique derives."""
 
     seed: bytes = b"seed"
     trouble: Failure | None = None
     signs: bool = True
     loaded: set[bytes] = field(default_factory=set)
     commands: list[str] = field(default_factory=list)
+    while_asked: Callable[[], object] = lambda: None
 
     def clear(self) -> None:
         """As TPM2_Clear: the owner hierarchy has another seed."""
@@ -30,6 +33,7 @@ class MemoryTpmKeys:
         self.loaded.clear()
 
     def node_key(self, unique: bytes) -> bytes:
+        self.while_asked()
         return ecdsa.spki_of(self._key(unique).public_key())
 
     def sign(self, unique: bytes, message: bytes, digest: Hash) -> bytes:

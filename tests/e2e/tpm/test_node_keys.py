@@ -75,6 +75,11 @@ def test_a_key_in_a_file_moves_into_the_tpm_at_the_next_renewal(stage: Stage) ->
         assert running.stop() < 1.0
         one.up().stop()
         assert one.doctor()["node key"] == ("ok", "in the TPM")
+        assert one.tpm.transient() == ""
+        # A key that is there is used, also where new ones go elsewhere; and it is not left in the TPM.
+        found = one.machine.run("doctor", "--json", env={**one.env, "BCD_FAKEHW_TPM_KEYS": "0"})
+        assert '"in the TPM"' in found.out
+        assert one.tpm.transient() == ""
 
 
 @in_background

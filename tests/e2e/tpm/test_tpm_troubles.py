@@ -392,9 +392,20 @@ def test_an_answer_after_the_bound_is_not(stage: Stage) -> None:
 
 @in_background
 def test_sigterm_ends_a_node_whose_tpm_answers_nothing(stage: Stage) -> None:
-    """B39: in the middle of a renewal, and when there is nothing more to do than to give the keys back."""
+    """B39: at its start, in the middle of a renewal, and when there is nothing more to do than to give the keys
+    back."""
     with fitted(stage.long(), stage.place("term")) as one:
         one.joined()
+        before = one.files
+        one.proxy.on(CommandCode.CREATE_PRIMARY, Lose())
+        one.counts()
+        running = one.node()
+        while not one.proxy.counts["CREATE_PRIMARY"]:
+            threading.Event().wait(0.05)
+        assert running.stop() < ENDS_WITHIN_S, "loading"
+        assert one.files == before
+        one.proxy.clear()
+        one.tpm.tool("tpm2_flushcontext", "-t")
         running = one.up()
         one.proxy.on(CommandCode.SIGN, Lose())
         ask_renewal(one.plane, one.id)

@@ -770,6 +770,49 @@ def test_b37_a_tpm_that_shows_up_late_in_a_boot_is_waited_for_within_bounds(afte
     assert len(world.told("waiting for the TPM")) == 1
 
 
+def test_a_tpm_that_is_asked_to_let_an_old_key_go_keeps_nobody_waiting() -> None:
+    """B39: it may take half a minute. The session ends meanwhile, and there is another."""
+    world, held = in_tpm()
+    world.at(60, lambda: world.gateway.say(RenewNow("now")))
+    world.at(720, lambda: world.gateway.say(RenewNow("now")))
+    world.at(800, lambda: world.held_up.add("release"))
+    world.at(1100, lambda: world.gateway.say(Ended("the gateway ended the session")))
+    world.at(1200, lambda: world.gateway.session)
+    world.run(1300)
+    assert len(world.told("session ended")) == 1
+    # The first was a file; the one in the TPM that was replaced is still there.
+    assert len(world.told("the old key is released")) == 1
+    assert len(held.loaded) == 2
+    world.release()
+    assert len(world.told("the old key is released")) == 2
+    assert len(held.loaded) == 1
+
+
+def test_a_stop_is_heard_while_a_tpm_is_asked_that_answers_nothing() -> None:
+    """B39: as a signal comes, in the thread that waits for the answer. Nothing is changed, and the lock is free."""
+    world, held = in_tpm()
+    world.run(RENEWS_S + 2 * HOUR_S)
+    before = dict(world.files)
+    world.inbox = WorldInbox(world)
+    held.while_asked = world.inbox.stop
+    world.start()
+    assert world.loads == 1
+    assert world.files == before
+    with world.node.fs.lock(0.0):
+        pass
+
+
+def test_a_stop_is_heard_while_the_key_is_opened_that_was_loaded() -> None:
+    world, held = in_tpm()
+    world.run(RENEWS_S + 2 * HOUR_S)
+    world.inbox = WorldInbox(world)
+    asked = itertools.count()
+    held.while_asked = lambda: next(asked) and world.inbox.stop()
+    world.start()
+    assert world.loads == 2
+    assert world.journal.closed
+
+
 def test_a_stop_is_heard_while_the_tpm_is_waited_for() -> None:
     world, held = in_tpm()
     world.run(RENEWS_S + 2 * HOUR_S)

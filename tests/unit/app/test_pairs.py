@@ -21,49 +21,42 @@ def pair(number: int) -> Pair:
 
 def test_the_pair_in_use_is_the_last_one_given() -> None:
     first, second = pair(1), pair(2)
-    pairs = PairInUse(first, Recorded())
+    pairs = PairInUse(first)
     assert pairs.pair is first
     pairs.replace(second, 100.0)
     assert pairs.pair is second
 
 
-def test_a_replaced_key_is_released_after_five_minutes_and_not_before() -> None:
+def test_a_replaced_key_is_let_go_of_after_five_minutes_and_not_before() -> None:
     """Specification, "Renewal", step 5."""
-    events = Recorded()
-    pairs = PairInUse(pair(1), events)
+    pairs = PairInUse(pair(1))
     old = weakref.ref(pairs.pair.key)
     pairs.replace(pair(2), 100.0)
-    pairs.release(399.9)
-    gc.collect()
-    assert old() is not None
-    assert events.lines == []
-    pairs.release(400.0)
+    assert pairs.let_go(399.9) == ()
+    assert [key is old() for key in pairs.let_go(400.0)] == [True]
     gc.collect()
     assert old() is None
-    assert events.lines == [("info", "the old key is released", {})]
+    assert pairs.let_go(400.1) == (), "once"
 
 
 def test_a_released_key_gives_its_place_in_the_tpm_back_and_the_one_in_use_keeps_its_own() -> None:
     held = MemoryTpmKeys()
     keys = HostKeys(held, Recorded())
     first, second = (Pair(HELD.leaf, HELD.chain, keys.create()) for _ in range(2))
-    pairs = PairInUse(first, Recorded())
+    pairs = PairInUse(first)
     pairs.replace(second, 100.0)
-    pairs.release(399.9)
     assert len(held.loaded) == 2
-    pairs.release(400.0)
+    for key in pairs.let_go(400.0):
+        key.release()
     assert [second.key.sign(b""), len(held.loaded)][1] == 1
     assert held.commands.count("CreatePrimary") == 2
 
 
 def test_each_replaced_key_has_its_own_five_minutes_and_the_one_in_use_none() -> None:
-    events = Recorded()
-    pairs = PairInUse(pair(1), events)
+    pairs = PairInUse(pair(1))
     pairs.replace(pair(2), 100.0)
     pairs.replace(last := pair(3), 200.0)
-    pairs.release(450.0)
-    assert len(events.lines) == 1
-    pairs.release(500.0)
-    pairs.release(1e9)
-    assert len(events.lines) == 2
+    assert len(pairs.let_go(450.0)) == 1
+    assert len(pairs.let_go(500.0)) == 1
+    assert pairs.let_go(1e9) == ()
     assert pairs.pair is last
