@@ -74,7 +74,7 @@ class Join:
                 )
             except No as no:
                 token_id = asked.token.id if isinstance(asked, Asked) else ""
-                return self.refuse.within(records, request, source, no, token_id)
+                return self.refuse.within(records, request, source, _named(no, shown), token_id)
             if not isinstance(outcome, IssuedJoin):
                 return outcome
             revoked.extend(outcome.revoked)
@@ -183,6 +183,14 @@ def _wanted(request: JoinRequest) -> NodeId | None:
     if request.attestor == joining.PROVISIONED and wanted is None:
         raise No(Reason.NODE_ID_MISSING)
     return wanted
+
+
+def _named(no: No, shown: Shown | None) -> No:
+    """With the endorsement key in it, which is what an operator could allow."""
+    if shown is None or not shown.offered or any(one.ek in no.detail for one in shown.offered):
+        return no
+    which = f"endorsement key {shown.offered[0].ek}"
+    return No(no.reason, f"{no.detail} ({which})" if no.detail else which)
 
 
 def _there(shown: Shown | None) -> Shown:

@@ -110,7 +110,7 @@ class JoinByTpm:
         mine = records.challenges.of_request(asked.csr_sha256)
         for known in mine:
             same = (known.ek_name, known.ak_name, known.pcr_bank) == (names.name(ek), shown.ak_name, bank)
-            if same and known.open_at(now):
+            if same and known.repeats_at(now):
                 return Challenged(known.as_sent(TPM)), _challenged(known, asked)
         if _certified_before(records, asked, verdict):
             raise No(Reason.KEY_CERTIFIED_BEFORE)

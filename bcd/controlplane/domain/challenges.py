@@ -11,6 +11,8 @@ ID_BYTES = 16
 SECRET_BYTES = 32
 # A chip takes a second or two for its part; the rest is for a network that fails, and a node that tries again.
 LIFETIME = timedelta(minutes=10)
+# A challenge that is repeated has to leave a slow chip and a slow network their time.
+REPEATED_UNTIL = timedelta(minutes=1)
 # Protocol, "Answers can be lost": an answered challenge repeats its answer.
 REPEATS_FOR = timedelta(minutes=10)
 # Whoever knows the public part of a key that may join can ask, so what that leaves behind is bounded. A site behind one
@@ -51,8 +53,9 @@ class Challenge:
         )
         return JoinChallenge(self.id, attestor, self.not_after, tpm)
 
-    def open_at(self, now: datetime) -> bool:
-        return self.answered is None and now < self.not_after
+    def repeats_at(self, now: datetime) -> bool:
+        """Whether who asks again is to get this one."""
+        return self.answered is None and now < self.not_after - REPEATED_UNTIL
 
 
 def ek_credential(ek: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +13,7 @@ from bcd.adapters.tpm.client import Key
 from bcd.controlplane.app.join_by_tpm import MAX_WAITING
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.approvals import PENDING_FOR
-from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS, MAX_ROWS_PER_SOURCE
+from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS, MAX_ROWS_PER_SOURCE, REPEATED_UNTIL
 from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.joining import Challenged, Granted, JoinAnswer, JoinRequest, TooManyChallenges, Waiting
@@ -168,6 +169,13 @@ def test_no_more_tpms_wait_than_anybody_looks_at(plane: MemoryControlPlane, genu
     assert genuine.refused(plane) == "approvals-too-many"
 
 
+def test_machines_that_wait_with_a_token_take_no_place_of_a_tpm(plane: MemoryControlPlane, genuine: Genuine) -> None:
+    for number in range(MAX_WAITING):
+        row = rows.approval(f"a-{number:010}", asked=plane.clock.now())
+        plane.store.change(lambda r, row=row: r.approvals.put(row)).result()  # type: ignore[misc]
+    waiting(genuine.ask(plane))
+
+
 def test_a_forged_key_waits_for_nobody(plane: MemoryControlPlane, genuine: Genuine) -> None:
     """Checks 3 and 4 come first: no person is asked about what no TPM says."""
     ak = genuine.evidence.ak_public
@@ -179,11 +187,11 @@ def test_a_forged_key_waits_for_nobody(plane: MemoryControlPlane, genuine: Genui
 # Answers can be lost
 
 
-def test_a_challenge_is_repeated_while_it_is_open(plane: MemoryControlPlane, machine: Attested) -> None:
+def test_a_challenge_is_repeated_while_there_is_time_to_answer_it(plane: MemoryControlPlane, machine: Attested) -> None:
     first = machine.challenged(plane)
-    plane.clock.at += LIFETIME / 2
+    plane.clock.at += LIFETIME - REPEATED_UNTIL - timedelta(seconds=1)
     assert machine.challenged(plane) == first
-    plane.clock.at += LIFETIME / 2
+    plane.clock.pass_(seconds=1)
     second = machine.challenged(plane)
     assert second.id != first.id
     assert second.tpm.nonce != first.tpm.nonce
@@ -334,6 +342,15 @@ def test_no_secret_stands_in_the_store_or_the_log(plane: MemoryControlPlane, mac
     for text in (kept, repr(plane.log.lines), repr(stored), *(str(vars(row)) for row in stored.values())):
         assert repr(answer.secret) not in text
         assert answer.secret.hex() not in text
+
+
+def test_a_refusal_names_the_tpm_so_that_the_operator_can(plane: MemoryControlPlane, machine: Attested) -> None:
+    right = machine.answer(machine.challenged(plane))
+    machine.refused(plane, replace(right, secret=bytes(32)))
+    assert plane.refusals()[0].detail == f"another secret (endorsement key {machine.ek()})"
+    machine.deny(plane)
+    machine.refused(plane)
+    assert plane.refusals()[0].detail == machine.ek()
 
 
 # With tokens

@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from bcd.controlplane.adapters.grpc.join_service import JoinService
 from bcd.controlplane.adapters.grpc.messages import encode_request
-from bcd.controlplane.domain.joining import JoinAnswer, JoinRequest, Refused
+from bcd.controlplane.domain.joining import JoinAnswer, JoinRequest, Refused, TooManyChallenges
 from bcd.controlplane.ports.store import StoreUnavailable
 from bcd.protocol.pb.bc.identity.v1 import join_pb2 as pb
 from tests.fakes.controlplane.control_plane import HeldLog, MemoryControlPlane
@@ -80,6 +80,29 @@ def test_an_answer_is_a_join_reply_with_the_servers_time() -> None:
     assert status == ()
     assert reply.server_time.ToDatetime() == plane.clock.now().replace(tzinfo=None)
     machine.check(reply.issued.SerializeToString(deterministic=True), plane.signing_pin)
+
+
+class Says:
+    def __init__(self, answer: JoinAnswer) -> None:
+        self.answer = answer
+
+    def join(self, request: JoinRequest, source: str) -> JoinAnswer:
+        return self.answer
+
+    def malformed(self, source: str) -> Refused:
+        raise AssertionError("a request that is one")
+
+
+def test_too_many_challenges_are_told_to_come_later_each_at_another_time_and_nothing_final() -> None:
+    service = JoinService(Says(TooManyChallenges()), MemoryControlPlane().clock, HeldLog())
+    waits = set()
+    for _ in range(8):
+        _, (code, _, trailing) = call(service, b"")
+        assert (code, set(trailing)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, {"grpc-retry-pushback-ms"})
+        waits.add(int(trailing["grpc-retry-pushback-ms"]))
+    service.close()
+    assert len(waits) > 1
+    assert all(30_000 <= wait <= 90_000 for wait in waits)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff", b"", b"\x0a\x02\xff\xff"], ids=["no message", "empty", "not UTF-8"])

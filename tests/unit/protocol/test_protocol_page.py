@@ -191,6 +191,7 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
             f"however the node's clock stands. {minutes(challenges.LIFETIME)} min",
         ),
         ("TPM attestation", f"answer for {minutes(challenges.REPEATS_FOR)} min"),
+        ("TPM attestation", "more than a minute left" if minutes(challenges.REPEATED_UNTIL) == 1 else "another"),
         ("TPM attestation", f"at most {challenges.MAX_ROWS_PER_REQUEST} for one CSR"),
         ("TPM attestation", f"({challenges.MAX_ROWS_PER_SOURCE} for one address)"),
         ("TPM attestation", f"follows at most {MAX_ROUNDS} challenges"),
