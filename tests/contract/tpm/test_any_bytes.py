@@ -12,7 +12,7 @@ from bcd.adapters.tpmsim.execute import execute
 from bcd.adapters.tpmsim.space import Space
 from bcd.adapters.tpmsim.state import State
 from bcd.protocol.tpm2 import templates
-from bcd.protocol.tpm2.structures import Handle
+from bcd.protocol.tpm2.structures import CommandAuth, Handle
 from tests.contract.tpm import sent
 from tests.contract.tpm.mistakes import MISTAKES
 from tests.contract.tpm.test_answers import ALL
@@ -84,3 +84,18 @@ def test_any_bytes_are_refused(command: bytes) -> None:
 @pytest.mark.parametrize("size", range(12))
 def test_a_header_that_is_cut_off_is_refused(size: int) -> None:
     assert Loaded().answer(sent.sign()[:size])[6:10] in (bytes.fromhex("0000009a"), bytes.fromhex("00000142"))
+
+
+@pytest.mark.parametrize("more", [-1, 1, 1 << 31])
+def test_a_command_that_says_another_size_than_it_has_is_refused(more: int) -> None:
+    command = sent.sign()
+    lying = command[:2] + (len(command) + more).to_bytes(4) + command[6:]
+    assert Loaded().answer(lying).hex() == "80010000000a00000142"
+
+
+def test_an_hmac_session_can_be_started_and_authorizes_nothing_here() -> None:
+    loaded = Loaded()
+    started = loaded.answer(sent.start(kind=0))
+    assert started[10:14] == bytes.fromhex("02000001")
+    by_it = sent.sign(auth=CommandAuth(0x02000001, b"", 1, b""))
+    assert loaded.answer(by_it).hex() == "80010000000a00000124"

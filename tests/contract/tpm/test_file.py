@@ -231,3 +231,12 @@ def test_places_that_others_have_are_theirs(tpm: SimTpm) -> None:
     with pytest.raises(Refusal, match="0x902"):
         client.use((NODE_KEY, AK), commands.CERTIFY, commands.CertifyIn(b"", sent.NULL))
     client.close()
+
+
+@pytest.mark.parametrize(("bank", "pcr"), [(0x000C, 0), (0x000B, 24), (0x000B, -1)])
+def test_a_pcr_that_is_not_there_cannot_be_extended(bank: int, pcr: int, tmp_path: Path) -> None:
+    tpm = simtpm.bare(tmp_path, (0x000B,))
+    before = tpm.bench.state()
+    with pytest.raises(ValueError):
+        tpm.bench.extend(bank, pcr, bytes(32))
+    assert tpm.bench.state() == before
