@@ -29,13 +29,14 @@ def area(template: Public, number: int) -> Public:
 @dataclass
 class MemoryAttestor:
     """`trouble` is what everything fails with, `no_certification` a certification alone; `on_answer` is called before
-    a challenge is answered; `calls` are what it was asked for."""
+    a challenge is answered, `on_certify` before a key is certified; `calls` are what it was asked for."""
 
     ak: int = 7001
     ek: int = 7002
     trouble: Failure | None = None
     no_certification: Failure | None = None
     on_answer: Callable[[], None] = lambda: None
+    on_certify: Callable[[], None] = lambda: None
     calls: list[str] = field(default_factory=list)
 
     @property
@@ -67,7 +68,9 @@ class MemoryAttestor:
         self._called("certify")
         if self.no_certification is not None:
             raise self.no_certification
-        return KeyAttestation(b"ak", sha256(unique).digest(), Attestation(csr_sha256, bytes(64)))
+        self.on_certify()
+        ak = encode(area(templates.AK, self.ak))
+        return KeyAttestation(ak, sha256(unique).digest(), Attestation(csr_sha256, bytes(64)))
 
     def release(self) -> None:
         self.calls.append("release")

@@ -50,7 +50,7 @@ def _unfit(challenge: JoinChallenge, evidence: TpmEvidence) -> str:
     asked = challenge.tpm
     if challenge.attestor != TPM:
         return f"is for the attestor {challenge.attestor[:64]!r}"
-    if asked.ek_name not in {_name(one.public_area) for one in evidence.endorsement_keys}:
+    if asked.ek_name not in {name_of(one.public_area) for one in evidence.endorsement_keys}:
         return "is for an endorsement key that this TPM did not offer"
     if asked.pcr_bank not in evidence.pcr_banks:
         return "is for PCRs that this TPM does not have"
@@ -59,7 +59,8 @@ def _unfit(challenge: JoinChallenge, evidence: TpmEvidence) -> str:
     return ""
 
 
-def _name(area: bytes) -> bytes:
+def name_of(area: bytes) -> bytes:
+    """The TPM name of the key with this TPMT_PUBLIC; empty for what is none."""
     try:
         return names.name(decode(Public, area))
     except Malformed:

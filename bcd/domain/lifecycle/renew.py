@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
+from bcd.domain.lifecycle.attest import name_of
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
@@ -126,6 +127,9 @@ class Renew:
         except Failure as failure:
             raise TryLater(Message.RENEWAL_NOT_CERTIFIED, why=failure.text) from None
         self.attestor.release()
+        # Its endorsement seed may have changed since the key was looked at.
+        if name_of(attestation.ak_public) != leaf.ak_name:
+            raise MustJoinAgain(Message.RENEWAL_ANOTHER_AK)
         return replace(chosen, attestation=attestation)
 
     def _question(self, pair: Pair, chosen: NextKey, client_time: datetime) -> RenewQuestion:

@@ -472,6 +472,17 @@ def test_another_attestation_key_renews_nothing_and_says_how_to_join_again() -> 
     assert len(case.held.loaded) == 1
 
 
+def test_an_attestation_key_that_changes_before_it_certifies_renews_nothing() -> None:
+    """Nothing is sent: the control plane would decline it, and the node would not know why."""
+    case = Certified()
+
+    def change() -> None:
+        case.attestor.ak += 10
+
+    case.attestor.on_certify = change
+    assert case.fails(MustJoinAgain).startswith("renewal: this TPM's attestation key is not the one")
+
+
 def test_b30_b34_there_is_no_downgrade_to_a_key_in_a_file() -> None:
     case = Certified()
     case.held.signs = False
