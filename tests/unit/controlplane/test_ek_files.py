@@ -190,6 +190,16 @@ def test_a_ca_that_may_not_sign_is_none(tmp_path: Path) -> None:
     assert ek_files.read(str(tmp_path / "file")).certificates
 
 
+def test_a_zip_with_a_spoiled_file_is_not_read_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.der", ROOT.der)
+        archive.writestr("b.der", OTHER.der)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(OTHER.der, bytes([*OTHER.der[:-1], OTHER.der[-1] ^ 1])))
+    assert refused(path) == "the zip cannot be read (Bad CRC-32 for file 'b.der')"
+
+
 def test_a_zip_that_is_spoiled_is_refused(tmp_path: Path) -> None:
     whole = zipped(tmp_path / "all.zip", {"a.pem": pem(ROOT.der), "b.pem": pem(OTHER.der)}).read_bytes()
     for at in range(0, len(whole), 7):
