@@ -1,13 +1,21 @@
 """A machine with a software TPM, as its processes and its operator see it."""
 
 import json
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import commands
+from bcd.adapters.tpm.client import Key
+from bcd.protocol.tpm2 import names, templates
+from bcd.protocol.tpm2.structures import Handle
+from tests.fakes import commands, swtpm, tpm_proxy
 from tests.fakes.commands import Ran
 from tests.fakes.plane import Machine, Plane
+from tests.fakes.swtpm import SwTpm
+from tests.fakes.tpm_proxy import TpmProxy
 
 
 @dataclass(frozen=True)
@@ -90,3 +98,54 @@ def manufactured(state: Path, authority: Path) -> SimFile:
     made = SimFile(state)
     made.change("manufacture", "--ca", str(authority))
     return made
+
+
+@dataclass(frozen=True)
+class OnSwTpm:
+    """A machine whose processes see `tpm`, which nobody here wrote, through `proxy`."""
+
+    fitted: FittedMachine
+    tpm: SwTpm
+    proxy: TpmProxy
+
+    @property
+    def ak_name(self) -> bytes:
+        client = self.tpm.client()
+        try:
+            return names.name(client.load(Key(Handle.ENDORSEMENT, templates.AK)).public)
+        finally:
+            client.close()
+
+    def disk_of(self, other: "OnSwTpm") -> "OnSwTpm":
+        """That machine's disk, and what it says of itself, with this TPM."""
+        return replace(self, fitted=replace(self.fitted, machine=other.fitted.machine))
+
+
+@contextmanager
+def on_swtpm(
+    plane: Plane, state: Path | None = None, *, claims_of: Machine | None = None, keys_in_tpm: bool = True
+) -> Iterator[OnSwTpm]:
+    """A machine of its own with a TPM of its own, or with a copy of `state`. `claims_of`: it says of itself what that
+    machine says."""
+    # A Unix socket's path has room for 107 bytes, which a test's own directory may not leave.
+    with (
+        tempfile.TemporaryDirectory() as home,
+        swtpm.running(Path(home) / "t", state) as tpm,
+        tpm_proxy.between(tpm.path) as proxy,
+    ):
+        machine = plane.machine()
+        if claims_of is not None:
+            machine = SameClaims(plane, machine.name, machine.program, claims_of)
+        yield OnSwTpm(FittedMachine(machine, proxy.env, keys_in_tpm), tpm, proxy)
+
+
+@dataclass(frozen=True)
+class SameClaims(Machine):
+    """A machine that says of itself what another says."""
+
+    other: Machine | None = None
+
+    @property
+    def env(self) -> dict[str, str]:
+        assert self.other is not None
+        return self.other.env

@@ -61,6 +61,11 @@ class SwTpm:
         """What outlives a power cycle: persistent handles and NV indices."""
         return self.tool("tpm2_getcap", "handles-persistent") + self.tool("tpm2_nvreadpublic")
 
+    def free(self) -> None:
+        """What the kernel's resource manager does when a process ends without giving back what it loaded."""
+        self.tool("tpm2_flushcontext", "-t")
+        self.tool("tpm2_flushcontext", "-l")
+
     def transient(self) -> str:
         return self.tool("tpm2_getcap", "handles-transient")
 
