@@ -96,6 +96,7 @@ ALL: list[Sent] = [
     Sent("PCR_Read of more than eight", commands.PCR_READ, sent.pcr_read((SHA256, b"\xfc\xff\xff"))),
     Sent("PCR_Read of two banks", commands.PCR_READ, sent.pcr_read((SHA256, b"\x1f\0\0"), (SHA384, b"\xff\0\0"))),
     Sent("PCR_Read of what is all ones", commands.PCR_READ, sent.pcr_read((SHA384, b"\0\0\xff"))),
+    Sent("PCR_Read of four selections", commands.PCR_READ, sent.pcr_read(*[(SHA256, b"\1\0\0")] * 4)),
     Sent("PCR_Read of none", commands.PCR_READ, sent.pcr_read((SHA256, bytes(3)))),
     Sent("PCR_Read without selection", commands.PCR_READ, sent.pcr_read()),
     Sent("NV_ReadPublic", commands.NV_READ_PUBLIC, sent.nv_read_public(READABLE)),

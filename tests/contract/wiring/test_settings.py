@@ -264,6 +264,7 @@ def test_bcd_never_imports_the_fake_hardware_and_bcd_fakehw_does() -> None:
     fake = {"bcd.wiring.fakehw", "bcd.adapters.hardware.machine_file", "bcd.cli.fakehw"}
     real = imported_by("from bcd.cli import main, join, status, doctor\nmain.BCD.container()")
     assert not real & fake
+    assert not [name for name in real if name.startswith("bcd.adapters.tpmsim")]
     assert "bcd.wiring.container" in real
     build = "from bcd.cli import fakehw\nfrom bcd.cli.fakehw import _container\n_container()"
     assert fake <= imported_by(build)

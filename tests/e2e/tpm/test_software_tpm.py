@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,18 @@ from tests.fakes import commands
 from tests.fakes.commands import Ran
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    done = tpm("manufacture", tmp_path / "tpm.state", "--ca", str(tmp_path / "ca"))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("made")
+    done = tpm("manufacture", home / "tpm.state", "--ca", str(home / "ca"))
     assert (done.status, done.err) == (0, "")
+    return home
+
+
+@pytest.fixture
+def state(made: Path, tmp_path: Path) -> Path:
+    """A TPM of the test's own, and its manufacturer's directory beside it."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path / "tpm.state"
 
 
