@@ -40,14 +40,14 @@ def _client() -> Client:
     word = os.environ.get(_TPM, "none")
     kind, _, path = word.partition(":")
     if word == "none":
-        return Client(_NoTpm(), "bcd-fakehw's TPM")
+        return Client(_NoTpm(), "bcd-fakehw's TPM", setting=_TPM)
     if kind == "socket" and path:
-        return Client(SocketLink(path), path)
+        return Client(SocketLink(path), path, setting=_TPM)
     if kind == "sim" and path:
         from bcd.adapters.tpm.link import Late
         from bcd.adapters.tpmsim.link import SimLink
 
-        return Client(SimLink(path, Late), path)
+        return Client(SimLink(path, Late), path, setting=f"{_TPM} (bcd-fakehw tpm manufacture makes one)")
     why = "want none, sim:FILE or socket:PATH"
     raise FixConfiguration(Message.CONFIG_KEY, path="environment", key=_TPM, why=why)
 
@@ -67,7 +67,11 @@ def workbench(state: str) -> "Workbench":
 
 
 def _tpm_is_for_keys() -> bool:
-    return os.environ.get(_TPM_KEYS) == "1"
+    word = os.environ.get(_TPM_KEYS, "")
+    if word not in ("", "0", "1"):
+        why = "want 1 for node keys in the TPM, or 0"
+        raise FixConfiguration(Message.CONFIG_KEY, path="environment", key=_TPM_KEYS, why=why)
+    return word == "1"
 
 
 @containers.copy(Node)

@@ -10,7 +10,7 @@ from bcd.domain.model.failures import Failure, Message, TryLater
 from bcd.domain.model.keys import Hash
 from bcd.protocol.pki import ecdsa
 
-ABSENT = TryLater(Message.TPM_ABSENT, device="/dev/tpmrm0", why="No such file or directory")
+ABSENT = TryLater(Message.TPM_ABSENT, device="/dev/tpmrm0", why="No such file or directory", setting="…")
 LOCKED = TryLater(Message.TPM_LOCKOUT, device="/dev/tpmrm0")
 
 

@@ -34,6 +34,7 @@ _VOLATILE = frozenset({0x80, 0x03})
 
 # No place for one more object, or session.
 _FULL = frozenset({Rc.OBJECT_MEMORY, Rc.SESSION_MEMORY})
+SETTING = "device under [tpm] in config.toml"
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -80,7 +81,7 @@ class _Gone(Exception):
 
 
 class Client:
-    """The TPM behind `link`, which messages call `device`."""
+    """The TPM behind `link`, which messages call `device`; `setting` is where a person names another."""
 
     def __init__(
         self,
@@ -88,8 +89,11 @@ class Client:
         device: str,
         wait: Callable[[float], None] = time.sleep,
         close_within_s: float = CLOSE_WITHIN_S,
+        *,
+        setting: str = SETTING,
     ) -> None:
         self.device = device
+        self._setting = setting
         self._link = link
         self._wait = wait
         self._close_within_s = close_within_s
@@ -263,7 +267,7 @@ class Client:
             raise failures.busy(self.device, f"no answer to {command.name}") from None
         except OSError as error:
             self._forget()
-            failure = failures.of_errno(error, self.device, command.name)
+            failure = failures.of_errno(error, self.device, command.name, self._setting)
             if error.errno in _GONE_ERRNO:
                 raise _Gone(failure) from None
             raise failure from None

@@ -1,6 +1,8 @@
 """`Link` over the kernel's resource manager, /dev/tpmrm0."""
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable
 
@@ -22,7 +24,7 @@ class DeviceLink:
         if self._under_way is not None and not self._under_way.over.is_set():
             raise Late
         if self._descriptor is None:
-            self._descriptor = self._open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            self._descriptor = self._opened()
         exchange = self._under_way = _Exchange(self._descriptor, command)
         threading.Thread(target=exchange.run, name="bcd-tpm", daemon=True).start()
         if not exchange.over.wait(self._bound_s):
@@ -35,6 +37,15 @@ class DeviceLink:
             self.close()
             raise exchange.error
         return exchange.reply
+
+    def _opened(self) -> int:
+        descriptor = self._open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(kind) or stat.S_ISBLK(kind):
+            # A path by mistake: a command would be written over what is there.
+            os.close(descriptor)
+            raise OSError(errno.ENOTTY, "a file or a disk, not a TPM's device")
+        return descriptor
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None

@@ -3,13 +3,15 @@
 import errno
 import os
 
-from bcd.domain.model.failures import Failure, Message, TryLater
+from bcd.domain.model.failures import Failure, FixConfiguration, Message, TryLater
 from bcd.protocol.tpm2.codes import AGAIN, Code, Rc
 from bcd.protocol.tpm2.structures import Handle
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ECONNREFUSED})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _BUSY = frozenset({errno.EBUSY, errno.ETIME, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR})
+# ENOTTY is a link's own word for something that is no TPM.
+_NOT_ONE = frozenset({errno.ENOTTY, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG})
 _HIERARCHIES = {Handle.OWNER: "owner", Handle.ENDORSEMENT: "endorsement"}
 
 
@@ -23,11 +25,15 @@ class Refusal(Exception):
         self.code = code
 
 
-def of_errno(error: OSError, device: str, command: str) -> Failure:
-    """The failure for an error of the link."""
-    why = os.strerror(error.errno) if error.errno else str(error)
+def of_errno(error: OSError, device: str, command: str, setting: str) -> Failure:
+    """The failure for an error of the link; `setting` is where a person names the device."""
+    if error.errno is None or error.errno in _NOT_ONE:
+        # Without a number: a socket's path that is too long.
+        why = error.strerror or (os.strerror(error.errno) if error.errno else str(error))
+        return FixConfiguration(Message.TPM_NOT_ONE, device=device, why=why, setting=setting)
+    why = os.strerror(error.errno)
     if error.errno in _ABSENT:
-        return TryLater(Message.TPM_ABSENT, device=device, why=why)
+        return TryLater(Message.TPM_ABSENT, device=device, why=why, setting=setting)
     if error.errno in _FORBIDDEN:
         return TryLater(Message.TPM_OPEN, device=device, why=why)
     if error.errno in _BUSY:

@@ -32,15 +32,15 @@ class SimLink:
         self._space = Space()
 
     def transmit(self, command: bytes) -> bytes:
-        """The reply. OSError as the system gave it, EIO for a file that is no state; `late`'s when there is none."""
+        """The reply. OSError as the system gave it, ENOTTY for a file that is no state; `late`'s when there is none."""
         try:
             with held(self._path) as kept:
                 state = _counted_down(kept.state)
                 answer, state = self._answer(command, state, kept.state.faults)
                 if state != kept.state:
                     kept.write(state)
-        except NoState:
-            raise OSError(errno.EIO, "") from None
+        except NoState as error:
+            raise OSError(errno.ENOTTY, str(error)) from None
         if isinstance(answer, Exception):
             raise answer
         return answer

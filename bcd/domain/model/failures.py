@@ -35,7 +35,10 @@ class Message(Enum):
         "join again: bcd join --reset --yes, then bcd join"
     )
     EXPIRED = "the certificate expired at {when}; join again: bcd join --reset --yes, then bcd join"
-    KEY_UNAVAILABLE = "the node key is in the TPM, which is unavailable: {why}; nothing was changed"
+    KEY_UNAVAILABLE = (
+        "the node key is in the TPM, which is unavailable: {why}; nothing was changed; "
+        "if that TPM is gone for good: bcd join --reset --yes, then bcd join"
+    )
     PERMISSION_DENIED = "permission denied: {path}: run it as root"
     # The data directory
     NOT_A_DIRECTORY = (
@@ -125,10 +128,8 @@ class Message(Enum):
     ANOTHER_LEAF = "identity changed on disk while this one was revoked: start bcd node again"
     SECOND_NODE = "{path} is served by {holder}: stop that bcd node first"
     # The TPM
-    TPM_ABSENT = (
-        "no TPM 2.0: {device}: {why}: switch it on in the firmware, "
-        "or name another with device under [tpm] in config.toml"
-    )
+    TPM_ABSENT = "no TPM 2.0: {device}: {why}: switch it on in the firmware, or name another with {setting}"
+    TPM_NOT_ONE = "{device} is no TPM: {why}: name the TPM with {setting}"
     TPM_OLD = "no TPM 2.0: {device} answers as a TPM 1.2: switch it to 2.0 in the firmware, if it can"
     TPM_OPEN = "cannot open the TPM {device}: {why}: run it as root, and let the unit have the device (DeviceAllow)"
     TPM_BUSY = "the TPM {device} is busy: {why}: run it again; when it stays so, restart the machine"

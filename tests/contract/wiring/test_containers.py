@@ -121,3 +121,17 @@ def test_a_helper_that_is_no_user_is_named_with_the_way_to_make_one(
 
 def test_without_a_helper_root_keeps_no_record(tmp_path: Path) -> None:
     assert built(Node, tmp_path).record() is None
+
+
+@pytest.mark.parametrize(("word", "makes"), [("", False), ("0", False), ("1", True)])
+def test_a_made_up_machine_keeps_keys_in_its_tpm_where_it_is_told_to(
+    word: str, makes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BCD_FAKEHW_TPM_KEYS", word)
+    assert built(FakehwNode, tmp_path).keys_go_into_tpm() is makes
+
+
+def test_another_word_for_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCD_FAKEHW_TPM_KEYS", "yes")
+    with pytest.raises(FixConfiguration, match="environment: BCD_FAKEHW_TPM_KEYS: want 1"):
+        built(FakehwNode, tmp_path).keys_go_into_tpm()

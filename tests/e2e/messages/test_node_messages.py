@@ -467,6 +467,7 @@ PROVOKED = {
     Message.SECOND_NODE: Provoked(75, second_node),
     Message.INTERNAL: Provoked(70, internal),
     Message.TPM_ABSENT: Provoked(75, tpm.absent),
+    Message.TPM_NOT_ONE: Provoked(78, tpm.not_one),
     Message.TPM_OLD: Provoked(75, tpm.old),
     Message.TPM_OPEN: Provoked(75, tpm.forbidden, root=True),
     Message.TPM_BUSY: Provoked(75, tpm.busy),

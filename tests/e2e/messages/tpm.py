@@ -53,6 +53,11 @@ def absent(plane: Plane) -> Ran:
     return identify(plane, {"BCD_FAKEHW_TPM": "none"})
 
 
+def not_one(plane: Plane) -> Ran:
+    """A path by mistake."""
+    return identify(plane, {"BCD_FAKEHW_TPM": f"sim:{plane.config}"})
+
+
 def old(plane: Plane) -> Ran:
     """B36."""
     return answered(plane, OLD)

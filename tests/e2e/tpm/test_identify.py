@@ -118,8 +118,8 @@ def test_another_word_for_a_tpm_is_refused(word: str, why: str, config: Path) ->
 
 def test_a_socket_whose_path_is_too_long_is_no_defect(config: Path, tmp_path: Path) -> None:
     done = identify(config, f"socket:/{'x' * 200}")
-    assert done.status == 75
-    assert "AF_UNIX path too long" in done.err
+    assert done.status == 78
+    assert done.err.endswith(" is no TPM: AF_UNIX path too long: name the TPM with BCD_FAKEHW_TPM\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="bcd looks at the machine as root")
@@ -157,3 +157,27 @@ def test_help_says_what_is_there_and_what_is_not() -> None:
     assert "  tpm identify\n" in out
     assert "Not in this version: helper, ramdisk; keys in a TPM; --server." in out
     assert commands.run("bcd", "tpm", "identify", "--help").status == 0
+
+
+def test_a_path_by_mistake_is_told_with_the_setting_that_has_it_and_not_written_over(
+    config: Path, tmp_path: Path
+) -> None:
+    found = identify(config, f"sim:{config}")
+    assert (found.status, found.out) == (78, "")
+    assert found.last_error.startswith(f"{config} is no TPM: no software TPM: ")
+    assert found.last_error.endswith(": name the TPM with BCD_FAKEHW_TPM (bcd-fakehw tpm manufacture makes one)")
+    absent = identify(config, f"sim:{tmp_path}/none")
+    assert absent.status == 75
+    assert absent.last_error.endswith("or name another with BCD_FAKEHW_TPM (bcd-fakehw tpm manufacture makes one)")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="bcd tpm identify wants root")
+def test_the_real_program_says_which_key_of_its_configuration_has_the_wrong_path(tmp_path: Path) -> None:
+    config, other = tmp_path / "config.toml", tmp_path / "shadow"
+    other.write_text("what was there")
+    config.write_text(f'[tpm]\ndevice = "{other}"\n')
+    done = identify(config, None, program="bcd")
+    assert (done.status, done.out) == (78, "")
+    why = "a file or a disk, not a TPM's device: name the TPM with device under [tpm] in config.toml"
+    assert done.last_error == f"{other} is no TPM: {why}"
+    assert other.read_text() == "what was there"

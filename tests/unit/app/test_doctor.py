@@ -311,7 +311,7 @@ def test_a_revoked_node_is_not_told_to_start_again() -> None:
 
 EK = EndorsementKey(EkKind.RSA_2048, b"spki", None, False, None)
 TPM = TpmFound("/dev/tpmrm0", (EK,), (), None, ("sha256",), None)
-NO_TPM = TryLater(Message.TPM_ABSENT, device="/dev/tpmrm0", why="No such file or directory")
+NO_TPM = TryLater(Message.TPM_ABSENT, device="/dev/tpmrm0", why="No such file or directory", setting="…")
 PASSWORD = TryLater(Message.TPM_PASSWORD, hierarchy="owner", device="/dev/tpmrm0")
 
 

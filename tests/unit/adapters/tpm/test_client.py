@@ -16,7 +16,7 @@ from bcd.adapters.tpm.client import AGAIN_AFTER_S, AnotherKey, Client, Key
 from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.link import Late
-from bcd.domain.model.failures import Failure, Message, TryLater
+from bcd.domain.model.failures import Failure, FixConfiguration, Message, TryLater
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import Code, Rc
 from bcd.protocol.tpm2.commands import AttestOut, CreatePrimaryOut, Empty, NvReadPublicOut
@@ -393,8 +393,9 @@ def test_an_end_does_not_wait_for_a_tpm_that_answers_nothing() -> None:
 
 @pytest.mark.parametrize("number", sorted(errno.errorcode))
 def test_every_errno_is_a_failure_that_names_the_device_and_what_the_system_said(number: int) -> None:
-    found = failures.of_errno(OSError(number, ""), "/dev/tpmrm7", "PCR_Read")
-    assert isinstance(found, TryLater)
+    found = failures.of_errno(OSError(number, ""), "/dev/tpmrm7", "PCR_Read", "the setting")
+    no_tpm = {errno.ENOTTY, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
+    assert isinstance(found, FixConfiguration if number in no_tpm else TryLater)
     assert "/dev/tpmrm7" in found.text
     assert os.strerror(number) in found.text
     expected = {errno.ENOENT: Message.TPM_ABSENT, errno.EACCES: Message.TPM_OPEN, errno.EBUSY: Message.TPM_BUSY}
@@ -403,7 +404,13 @@ def test_every_errno_is_a_failure_that_names_the_device_and_what_the_system_said
 
 def test_an_error_without_a_number_is_a_failure_too() -> None:
     """A socket's path that is too long, for one."""
-    assert failures.of_errno(OSError("AF_UNIX path too long"), "it", "PCR_Read").message is Message.TPM_FAILED
+    found = failures.of_errno(OSError("AF_UNIX path too long"), "it", "PCR_Read", "the setting")
+    assert found.text == "it is no TPM: AF_UNIX path too long: name the TPM with the setting"
+
+
+def test_what_a_link_says_of_something_that_is_no_tpm_is_said() -> None:
+    found = failures.of_errno(OSError(errno.ENOTTY, "a picture"), "it", "PCR_Read", "the setting")
+    assert found.text == "it is no TPM: a picture: name the TPM with the setting"
 
 
 @pytest.mark.parametrize("code", list(Rc), ids=lambda code: code.name)

@@ -84,6 +84,18 @@ def test_a_reply_of_4096_bytes_comes_in_one_read(device: Device) -> None:
     assert flags & os.O_CLOEXEC
 
 
+def test_no_command_is_written_over_a_file_that_is_named_by_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"what was there")
+    tpm = DeviceLink(str(path), LONG_S)
+    for _ in range(2):
+        with pytest.raises(OSError, match="not a TPM's device") as raised:
+            tpm.transmit(COMMAND)
+        assert raised.value.errno == errno.ENOTTY
+    assert path.read_bytes() == b"what was there"
+    tpm.close()
+
+
 def test_a_late_reply_ends_with_its_descriptor_and_the_next_command_opens(device: Device) -> None:
     """B39. So does what the late command loaded, whose handle nobody knows."""
     tpm = link(device, SHORT_S)

@@ -704,6 +704,7 @@ def test_b37_a_tpm_that_shows_up_late_in_a_boot_is_waited_for_within_bounds(afte
     else:
         with pytest.raises(NotThereYet):
             again(ANY_NODE)
+    assert [text for _, text, _ in node.events.lines].count("waiting for the TPM") == 1, "once, and not at each look"
     assert node.disk.image == before
     assert [text for _, text, _ in node.events.lines].count("waiting for the TPM") == 1
 
