@@ -10,6 +10,7 @@ from tools.demo.stage import Log, StepFailed
 
 class LaterLife(FirstDay):
     log: Log
+    first: tuple[str, bytes]
 
     def session(self) -> None:
         check = self.stage.check
@@ -18,6 +19,8 @@ class LaterLife(FirstDay):
         done = self.bcd("join", "node-d", stdin=token + "\n", shown="echo $TOKEN")
         check(done.status == 0, "a machine joins")
         self.node = done.out.split()[2]
+        # Before the node runs: on a slow machine it has renewed before the next step but one begins.
+        self.first = (self._end(), (self.data("node-d") / "node.key").read_bytes())
         self._start_node()
         self.spoil("session", self.log.process.kill)
         self.log.wait("session up")
@@ -51,8 +54,7 @@ class LaterLife(FirstDay):
         check = self.stage.check
         data = self.data("node-d")
         self.stage.say(f"  certificates of {self.leaf_lifetime} here, of 24 h in a fleet; now wait, twice", "2")
-        ends = [self._end()]
-        records = [(data / "node.key").read_bytes()]
+        ends, records = [self.first[0]], [self.first[1]]
         for _ in range(2):
             self.log.wait("renewed", patience_s=60)
             self.log.wait("session up")
@@ -62,7 +64,11 @@ class LaterLife(FirstDay):
         check(self.log.process.poll() is None, "the node never stopped")
         check(ends == sorted(set(ends)), f"openssl: three certificates, each ends later: {', '.join(ends)}")
         check(len(set(records)) == 3, "and three keys")
-        check(all(tpm_record(key) for key in records), "none of which left the TPM: node.key holds 32 bytes still")
+        kept = (data / "node.key").read_bytes()
+        check(
+            all(tpm_record(key) for key in (*records, kept)),
+            "none of which left the TPM: node.key holds 32 bytes still",
+        )
         check(self._in_use(), "the control plane: the last certificate is the one in use")
 
     def _end(self) -> str:

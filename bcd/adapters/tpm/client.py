@@ -31,9 +31,9 @@ _GONE = frozenset({Rc.HANDLE, *range(Rc.REFERENCE_H0, Rc.REFERENCE_H0 + 7)})
 _GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
 # TPM_HT_TRANSIENT and TPM_HT_POLICY_SESSION (Part 2, 7.2): what dies with the transport.
 _VOLATILE = frozenset({0x80, 0x03})
-
 # No place for one more object, or session.
 _FULL = frozenset({Rc.OBJECT_MEMORY, Rc.SESSION_MEMORY})
+# Where a person names the device.
 SETTING = "device under [tpm] in config.toml"
 
 P = TypeVar("P")
