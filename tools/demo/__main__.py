@@ -32,7 +32,7 @@ def steps(story: LaterLife) -> list[tuple[str, str, Callable[[], None]]]:
         ("second use", "A token works once", story.second_use),
         ("crash", "The power goes in the middle of a join", story.crash),
         ("session", "A node keeps a session", story.session),
-        ("copy", "Its disk, copied to another machine with another TPM", story.copy),
+        ("copy", "The disk of that node, copied to another machine with another TPM", story.copy),
         ("renewal", "Key and certificate are replaced at 60 % of every lifetime", story.renewal),
         ("revocation", "The control plane revokes the identity", story.revocation),
         ("dry run", "Starting over: first, what would happen", story.dry_run),

@@ -107,7 +107,7 @@ class FirstDay(Story):
         assert record is not None
         check(
             public_if_private(record) != public_of_certificate(leaf),
-            "openssl: nor are they the private key: its public half would be another than the certificate's",
+            "openssl: nor are they the private key itself, whose public half would be another",
         )
         names = openssl("x509", "-noout", "-subject", "-ext", "subjectAltName,extendedKeyUsage", stdin=leaf).decode()
         check(f"URI:spiffe://demo.example/site/lab/node/{self.node}" in names, "openssl: its SPIFFE ID")
