@@ -28,6 +28,7 @@ from bcd.protocol.tpm2.structures import (
 from bcd.protocol.tpm2.wire import decode
 from tests.contract.tpm import sent
 from tests.contract.tpm.sent import ECDSA
+from tests.contract.tpm.test_answers import STORAGE
 from tests.fakes.software_tpm import PERSISTENT_EK, SoftwareTpm
 
 NODE_KEY = Key(Handle.OWNER, templates.node_key(bytes([7]) * 32))
@@ -228,6 +229,17 @@ def test_a_policy_session_is_good_once(tpm: SoftwareTpm) -> None:
         assert code(link, sent.create(key.template, key.hierarchy)) == 0
     wrong = sent.activate(bytes(68), bytes(68), 0x80000000, 0x80000001)
     assert code(link, wrong) == 0xA9D
+    link.close()
+
+
+def test_a_storage_key_signs_nothing(tpm: SoftwareTpm) -> None:
+    link = tpm.link()
+    assert code(link, sent.create(STORAGE)) == code(link, sent.create()) == 0
+    storage, node = 0x80000000, 0x80000001
+    assert code(link, sent.sign(storage)) == 0x19C
+    assert code(link, sent.quote(storage, scheme=ECDSA)) == 0x19C
+    assert code(link, sent.certify(node, storage, ECDSA)) == 0x29C
+    assert code(link, sent.certify(storage, node, ECDSA)) == 0
     link.close()
 
 
