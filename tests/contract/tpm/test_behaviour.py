@@ -234,7 +234,8 @@ def test_a_policy_session_is_good_once(tpm: SoftwareTpm) -> None:
 
 def test_a_storage_key_signs_nothing(tpm: SoftwareTpm) -> None:
     link = tpm.link()
-    assert code(link, sent.create(STORAGE)) == code(link, sent.create()) == 0
+    template = replace(STORAGE, attributes=STORAGE.attributes | Attribute.NO_DA)
+    assert code(link, sent.create(template)) == code(link, sent.create()) == 0
     storage, node = 0x80000000, 0x80000001
     assert code(link, sent.sign(storage)) == 0x19C
     assert code(link, sent.quote(storage, scheme=ECDSA)) == 0x19C
