@@ -17,6 +17,7 @@ from bcd.ports.fs import Fs
 from bcd.ports.gateway import Connection, Ended, Pair, Renewed, RenewQuestion, Retired, Revoked
 from bcd.ports.keys import KeyStore, NodeKey
 from bcd.protocol.files import identity_json, node_key
+from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.pki import issued, renew_pop, renew_response
 
 LOCK_WAIT_S = 45.0
@@ -143,9 +144,19 @@ class Renew:
         record = self.fs.read(NEXT_KEY, MAX_FILE_BYTES)
         if record is None or record == chosen.key.record:
             return
-        key = self.keys.open(record)
-        if not isinstance(key, KeyState) and key.spki == pair.leaf.spki:
+        if record == pair.key.record or self._is_file_key(record, pair.leaf):
             self.fs.rename(NEXT_KEY, KEY)
+
+    def _is_file_key(self, record: bytes, leaf: Leaf) -> bool:
+        """Whether it is the leaf's, in a file. A record in the TPM is told by its bytes: the TPM may be away, and each
+        key that it derives costs it a place."""
+        try:
+            if node_key.unique_of(record) is not None:
+                return False
+        except MalformedFile:
+            return False
+        key = self.keys.open(record)
+        return not isinstance(key, KeyState) and key.spki == leaf.spki
 
     def _take(self, pair: Pair, chosen: NextKey, answer: Renewed) -> NewPair | NotRenewed:
         expected = renew_response.Expected(chosen.csr, chosen.key.spki, pair.leaf, self.signing_pins)

@@ -375,6 +375,45 @@ def test_a_key_that_still_lies_in_the_next_keys_place_is_not_overwritten() -> No
     assert node.files[KEY] == record()
 
 
+def test_nor_is_its_record_while_the_tpm_cannot_be_asked() -> None:
+    """As before, with the key in a TPM that is away at that moment. When it is back the identity loads."""
+    held = MemoryTpmKeys()
+    keys = HostKeys(held, Recorded())
+    key = keys.create()
+    leaf = identity(key=ecdsa.public_key(key.spki))
+    stored = identity_json.encode(leaf)
+    node = MemoryNode(keys=keys).plant(identity_json=stored, node_key=record(1004), node_key_next=key.record)
+    pair = Pair(leaf.leaf, leaf.chain, key)
+    held.trouble = LOCKED
+    renew = Renew(node.fs, keys, MemoryAttestor(), ChangeIdentity(node.fs), pki.PINS)
+    with pytest.raises(TryLater):
+        renew(pair, MemoryConnection(MemoryGateway(lambda: ASKED), pair), ASKED, None)
+    held.trouble = None
+    with node.fs.lock(0):
+        assert isinstance(node.load(), RemoveNext | PromoteNext)
+    assert node.files[KEY] == key.record
+
+
+def test_the_tpm_is_not_asked_for_what_an_attempt_before_left() -> None:
+    """Each key it derives takes a place and half a second."""
+    held = MemoryTpmKeys()
+    keys = HostKeys(held, Recorded())
+    key, left = keys.create(), keys.create()
+    leaf = identity(key=ecdsa.public_key(key.spki))
+    node = MemoryNode(keys=keys).plant(
+        identity_json=identity_json.encode(leaf), node_key=key.record, node_key_next=left.record
+    )
+    pair, gateway = Pair(leaf.leaf, leaf.chain, key), MemoryGateway(lambda: ASKED)
+    left.release()
+    held.commands.clear()
+    outcome = Renew(node.fs, keys, MemoryAttestor(), ChangeIdentity(node.fs), pki.PINS)(
+        pair, MemoryConnection(gateway, pair), ASKED, None
+    )
+    assert isinstance(outcome, NewPair)
+    assert held.commands == ["CreatePrimary", "Sign", "Sign"]
+    assert node.files[KEY] == outcome.pair.key.record
+
+
 def test_the_clients_time_is_the_estimated_time_it_is_given() -> None:
     def sent(at: datetime) -> datetime:
         case = Case()
