@@ -21,7 +21,6 @@ from bcd.protocol.tpm2.structures import (
     Attest,
     Attribute,
     CertifyInfo,
-    Curve,
     EccParameters,
     PcrSelection,
     Public,
@@ -217,12 +216,13 @@ def _ek(ek: Public) -> str:
 
 def _ak(ak: Public) -> str:
     parameters = ak.parameters
-    if not isinstance(parameters, EccParameters) or parameters.curve != Curve.P256 or parameters.scheme != _AK_SCHEME:
-        return "no key for ECDSA with SHA-256 on P-256"
+    if not isinstance(parameters, EccParameters) or parameters.scheme != _AK_SCHEME:
+        return "no key for ECDSA with SHA-256"
     if ak.name_algorithm != Algorithm.SHA256:
         return f"its name is of algorithm 0x{ak.name_algorithm:04x}"
     if ak.attributes & _AK_HAS != _AK_HAS or ak.attributes & Attribute.DECRYPT:
         return f"attributes 0x{ak.attributes:08x}"
+    # And it is a point of P-256.
     return _form(lambda: names.spki(ak))
 
 

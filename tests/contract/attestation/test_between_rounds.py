@@ -18,7 +18,7 @@ from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.joining import Challenged, Granted, JoinAnswer, JoinRequest, TooManyChallenges, Waiting
 from bcd.controlplane.domain.messages import Message
-from bcd.controlplane.ports.store import StoreUnavailable
+from bcd.controlplane.ports.store import Records, StoreUnavailable
 from bcd.domain.model.attestation import ChallengeAnswer, OfferedKey, TpmEvidence
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.pins import Pin
@@ -100,6 +100,8 @@ def test_a_genuine_tpm_nobody_spoke_of_waits_until_somebody_says_where_it_belong
     (question,) = plane.approvals()
     assert (question.id, question.ek, question.key_pin, question.token_id) == (first.id, genuine.ek(), "", "")
     plane.approve(first.id, site="lab")
+    assert [(row.state, row.site) for row in plane.approvals()] == [("approved", "lab")]
+    assert plane.audit()[-1][1]["ek"] == genuine.ek()
     leaf = genuine.joined(plane).leaf
     assert (leaf.spiffe_id.site, leaf.ak_name is not None) == ("lab", True)
     assert [row.event.kind.value for row in plane.store.read(lambda r: r.audit.latest(4))] == [
@@ -247,6 +249,22 @@ def test_an_answered_challenge_repeats_no_certificate_that_is_dead(
     granted = machine.ask(plane, answer)
     assert isinstance(granted, Granted)
     plane.revoke(machine.checked(plane, granted).leaf.spiffe_id.node)
+    assert machine.refused(plane, answer) == "challenge-used"
+
+
+def test_an_answered_challenge_repeats_no_other_certificate_than_its_own(
+    plane: MemoryControlPlane, machine: Attested
+) -> None:
+    answer = machine.answer(machine.challenged(plane))
+    assert isinstance(machine.ask(plane, answer), Granted)
+
+    def mixed_up(r: Records) -> None:
+        row = r.challenges.get(answer.id)
+        assert row is not None
+        r.certificates.put(rows.certificate("0b" * 16))
+        r.challenges.put(replace(row, serial="0b" * 16))
+
+    plane.store.change(mixed_up).result()
     assert machine.refused(plane, answer) == "challenge-used"
 
 

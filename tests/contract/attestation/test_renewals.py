@@ -168,7 +168,12 @@ def changed(node: Node, other: TpmMachine, request: bytes) -> dict[str, tuple[Ke
             "node-key-mismatch",
         ),
         "a changed attest": (
-            replace(right, certification=Attestation(certified.attest[:-1] + b"\0", certified.signature)),
+            replace(
+                right,
+                certification=Attestation(
+                    certified.attest[:-1] + bytes([certified.attest[-1] ^ 1]), certified.signature
+                ),
+            ),
             "certification-signature",
         ),
         "a high signature byte": (
