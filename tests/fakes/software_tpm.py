@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
-from bcd.adapters.tpm.client import Client
+from bcd.adapters.tpm.client import Client, Key
 from bcd.adapters.tpm.link import Link
 from bcd.adapters.tpm.stream import SocketLink
 from bcd.adapters.tpmsim.state import Persistent
 from bcd.protocol.tpm2 import templates
-from bcd.protocol.tpm2.structures import Handle
+from bcd.protocol.tpm2.structures import Handle, Public
 from tests.fakes import simtpm, swtpm
 
 PERSISTENT_EK = 0x81010001
@@ -39,6 +39,10 @@ class SoftwareTpm(ABC):
     @abstractmethod
     def persist_ek(self) -> None:
         """Leaves the RSA endorsement key at 0x81010001, as manufacturers do."""
+
+    @abstractmethod
+    def persist(self, hierarchy: Handle, template: Public) -> None:
+        """Leaves some other primary there."""
 
     @abstractmethod
     def store(self, index: int, data: bytes | None, attributes: str, auth: bytes = b"", size: int = 8) -> None:
@@ -83,7 +87,10 @@ class Ours(SoftwareTpm):
         return
 
     def persist_ek(self) -> None:
-        self.bench.persist(Persistent(PERSISTENT_EK, Handle.ENDORSEMENT, templates.EK_RSA_2048))
+        self.persist(Handle.ENDORSEMENT, templates.EK_RSA_2048)
+
+    def persist(self, hierarchy: Handle, template: Public) -> None:
+        self.bench.persist(Persistent(PERSISTENT_EK, hierarchy, template))
 
     def store(self, index: int, data: bytes | None, attributes: str, auth: bytes = b"", size: int = 8) -> None:
         word = sum(NV_ATTRIBUTES[one] for one in attributes.split("|"))
@@ -133,6 +140,11 @@ class Theirs(SoftwareTpm):
 
     def persist_ek(self) -> None:
         self._tool("tpm2_createek", "-c", hex(PERSISTENT_EK), "-G", "rsa", "-u", "ek.pem", "-f", "pem")
+        self._tool("tpm2_flushcontext", "-t")
+
+    def persist(self, hierarchy: Handle, template: Public) -> None:
+        handle = self.client().load(Key(hierarchy, template)).handle
+        self._tool("tpm2_evictcontrol", "-C", "o", "-c", hex(handle), hex(PERSISTENT_EK))
         self._tool("tpm2_flushcontext", "-t")
 
     def store(self, index: int, data: bytes | None, attributes: str, auth: bytes = b"", size: int = 8) -> None:

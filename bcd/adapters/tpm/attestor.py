@@ -94,10 +94,12 @@ class LinkedAttestor:
 
     def _evidence(self, unique: bytes | None) -> TpmEvidence:
         # Never another key after a read error: the machine would be another one to the control plane.
-        offered = [self._offer(RSA_EK, stored(self._client, RSA_2048_INDEX))]
-        offered += self._ecc(stored(self._client, ECC_P256_INDEX))
+        rsa, ecc = (stored(self._client, index) for index in (RSA_2048_INDEX, ECC_P256_INDEX))
+        others = self._ecc(ecc)
+        # Last, and kept for the challenge: to derive it takes a chip seconds.
+        offered = self._offer(RSA_EK, rsa)
         return TpmEvidence(
-            endorsement_keys=tuple(offered),
+            endorsement_keys=(offered, *others),
             ek_chain=chain(self._client),
             pcr_banks=pcrs.banks(self._client),
             ak_public=encode(self._client.load(AK).public),
@@ -106,20 +108,21 @@ class LinkedAttestor:
 
     def _ecc(self, certificate: Stored | None) -> list[OfferedKey]:
         try:
-            return [self._offer(ECC_EK, certificate)]
+            offered = self._offer(ECC_EK, certificate)
         except Refusal:
-            # A TPM without P-256 in its endorsement hierarchy has the RSA key, which came first.
+            # A TPM without P-256 in its endorsement hierarchy has the RSA key.
             if certificate is not None:
                 raise
             return []
+        # Each object that is held slows every command down, and three are all there is room for.
+        self._client.release(ECC_EK)
+        return [offered]
 
     def _offer(self, key: Key, certificate: Stored | None) -> OfferedKey:
         where: Key | int = PERSISTENT_RSA
         public = persistent(self._client, key.template, certificate)
         if public is None:
             public, where = self._client.load(key).public, key
-            # Each object that is held slows every command down, and three are all there is room for.
-            self._client.release(key)
         self._offered[names.name(public)] = where
         return OfferedKey(encode(public), self._cut(certificate))
 
@@ -154,8 +157,8 @@ class LinkedAttestor:
             with suppress(Failure, Refusal):
                 self._client.run(commands.FLUSH_CONTEXT, (), FlushContextIn(session))
             raise
-        if isinstance(endorsement, Key):
-            self._client.release(endorsement)
+        for key in (RSA_EK, ECC_EK):
+            self._client.release(key)
         return answer.parameters.secret
 
     def _quote(self, challenge: TpmChallenge) -> tuple[Attestation, tuple[bytes, ...]]:

@@ -1,7 +1,9 @@
 """Port `Attestor` over bcd-fakehw's TPM and over libtpms, judged as the control plane judges it."""
 
+import errno
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +20,10 @@ from bcd.domain.model.failures import TryLater
 from bcd.ports.attestor import Attestor
 from bcd.protocol.tpm2 import attest, commands, names, templates
 from bcd.protocol.tpm2.attest import Certified, Quoted, require
-from bcd.protocol.tpm2.commands import CommandCode, StartAuthSessionIn
+from bcd.protocol.tpm2.commands import CommandCode, CreatePrimaryIn, StartAuthSessionIn
 from bcd.protocol.tpm2.credential import make_credential
-from bcd.protocol.tpm2.structures import Algorithm, Handle, Public, Symmetric
-from bcd.protocol.tpm2.wire import decode
+from bcd.protocol.tpm2.structures import Algorithm, Handle, Public, SensitiveCreate, Symmetric
+from bcd.protocol.tpm2.wire import decode, encode
 from tests.fakes import manufacturer
 from tests.fakes.joining import Recorded
 from tests.fakes.pki import NOW
@@ -39,25 +41,47 @@ EIGHT, ALL = b"\xff\x00\x00", b"\xff\xff\xff"
 RSA, ECC = 0, 1
 
 
+def code_of(command: bytes) -> CommandCode:
+    return CommandCode(int.from_bytes(command[6:10]))
+
+
+def refused(code: int) -> bytes:
+    return bytes.fromhex("80010000000a") + code.to_bytes(4)
+
+
+def creation(key: Key) -> bytes:
+    wanted = CreatePrimaryIn(SensitiveCreate(b"", b""), key.template, b"", ())
+    return commands.write_command(commands.CREATE_PRIMARY, (key.hierarchy,), wanted)
+
+
+# TPM_RC_CURVE of the second parameter, TPM_RC_HASH of the first, TPM_RC_FAILURE.
+NO_SUCH_CURVE, NO_SUCH_HASH, BROKEN = refused(0x2E6), refused(0x1C3), refused(0x101)
+NODE_KEY = Key(Handle.OWNER, templates.node_key(UNIQUE))
+AK = Key(Handle.ENDORSEMENT, templates.AK)
+
+
 @dataclass
 class Seen:
-    """A link that keeps what is sent over it, and lets something happen just before a command."""
+    """A link that keeps what is sent over it, lets something happen just before a command, and answers where `instead`
+    has an answer."""
 
     link: Link
     sent: list[bytes] = field(default_factory=list)
     before: dict[CommandCode, Callable[[], object]] = field(default_factory=dict)
+    instead: Callable[[bytes], bytes | None] = lambda _command: None
 
     def transmit(self, command: bytes) -> bytes:
         self.sent.append(command)
-        self.before.get(CommandCode(int.from_bytes(command[6:10])), lambda: None)()
-        return self.link.transmit(command)
+        self.before.get(code_of(command), lambda: None)()
+        answer = self.instead(command)
+        return self.link.transmit(command) if answer is None else answer
 
     def close(self) -> None:
         self.link.close()
 
     @property
     def counts(self) -> "Counter[CommandCode]":
-        return Counter(CommandCode(int.from_bytes(command[6:10])) for command in self.sent)
+        return Counter(map(code_of, self.sent))
 
 
 @dataclass
@@ -81,16 +105,28 @@ class Case:
         return self.port.answer(challenge, unique, CSR)
 
     def room(self) -> None:
-        """Three objects and three sessions are all there is room for, and there is."""
-        self.port.release()
-        free = Client(self.seen.link, "free")
-        for number in range(3):
-            free.load(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
+        """Everything was given back: there is room for three objects and three sessions, as at first."""
+        self.client.close()
+        assert self.places() == 3
+        other = Client(self.seen.link, "another")
         wanted = StartAuthSessionIn(bytes(16), b"", 0x01, Symmetric(Algorithm.NULL, None), Algorithm.SHA256)
         for _ in range(3):
-            free.run(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
+            other.run(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
         with pytest.raises(Refusal):
-            free.run(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
+            other.run(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
+
+    def places(self) -> int:
+        """For how many objects there is room."""
+        others = [Client(self.seen.link, "another") for _ in range(4)]
+        loaded = 0
+        with suppress(TryLater, Refusal):
+            for number, other in enumerate(others):
+                # Each with one key, or it would make room itself.
+                other.load(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
+                loaded += 1
+        for number, other in enumerate(others[:loaded]):
+            other.release(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
+        return loaded
 
 
 @pytest.fixture(params=BOTH)
@@ -143,6 +179,9 @@ def test_what_is_shown_and_proved_holds_before_the_control_plane(key: int, case:
     answer = case.answer(challenge)
     assert answer.id == challenge.id
     assert len(judge(evidence, challenge, answer)) == 8
+    # The endorsement key and the attestation key are given back, and the node key stays for what comes.
+    case.port.release()
+    assert case.places() == 2
     assert templates.same_but_unique(decode(Public, evidence.node_key_public), templates.node_key(UNIQUE))
     case.room()
 
@@ -165,6 +204,26 @@ def test_both_endorsement_keys_are_offered_and_the_same_each_time(case: Case) ->
     assert case.port.evidence(UNIQUE) == evidence
 
 
+def test_the_rsa_key_is_derived_once_for_both_rounds(case: Case) -> None:
+    """It takes a chip seconds."""
+    challenge = case.challenge(case.port.evidence(UNIQUE))
+    case.answer(challenge)
+    assert sum(encode(templates.EK_RSA_2048) in command for command in case.seen.sent) == 1
+
+
+def test_a_tpm_without_p256_offers_its_rsa_key_unless_a_certificate_says_that_there_is_another(case: Case) -> None:
+    der = certificate(case.port.evidence(UNIQUE), ECC)
+    case.client.close()
+    case.seen.instead = lambda command: NO_SUCH_CURVE if encode(templates.EK_ECC_P256) in command else None
+    evidence = case.port.evidence(UNIQUE)
+    assert len(evidence.endorsement_keys) == 1
+    challenge = case.challenge(evidence)
+    judge(evidence, challenge, case.answer(challenge))
+    case.tpm.store(ECC_INDEX, der, READABLE)
+    with pytest.raises(TryLater, match="CreatePrimary failed"):
+        case.port.evidence(UNIQUE)
+
+
 def test_a_renewals_certification_holds_before_the_control_plane(case: Case) -> None:
     evidence = case.port.evidence(UNIQUE)
     word = case.port.certify(UNIQUE, CSR)
@@ -172,7 +231,6 @@ def test_a_renewals_certification_holds_before_the_control_plane(case: Case) -> 
     require(attest.CERTIFICATION, Certified(ak, word.certification, key, names.spki(key), CSR))
     assert word == KeyAttestation(evidence.ak_public, evidence.node_key_public, word.certification)
     assert case.port.ak_name() == names.name(ak)
-    case.client.release(Key(Handle.OWNER, templates.node_key(UNIQUE)))
     case.room()
 
 
@@ -269,6 +327,26 @@ def test_b42_a_missing_bank_is_not_shown_and_not_quoted(case: Case) -> None:
     judge(evidence, challenge, case.answer(challenge))
 
 
+def test_banks_of_algorithms_that_a_tpm_does_not_know_are_asked_for_one_by_one(case: Case) -> None:
+    unknown = int(Algorithm.SHA512).to_bytes(2)
+
+    def answers(command: bytes) -> bytes | None:
+        return NO_SUCH_HASH if code_of(command) is CommandCode.PCR_READ and unknown in command[14:] else None
+
+    case.seen.instead = answers
+    assert case.port.evidence(UNIQUE).pcr_banks == (Algorithm.SHA1, Algorithm.SHA256, Algorithm.SHA384)
+
+
+def test_pcrs_that_nobody_asked_for_are_a_failure(case: Case) -> None:
+    challenge = case.challenge(case.port.evidence(UNIQUE))
+    # A counter; of sha256, PCR 23; one digest of 32 bytes.
+    body = bytes.fromhex("00000001" + "00000001000b03000080" + "000000010020") + bytes(32)
+    answer = b"\x80\x01" + (10 + len(body)).to_bytes(4) + bytes(4) + body
+    case.seen.instead = lambda command: answer if code_of(command) is CommandCode.PCR_READ else None
+    with pytest.raises(TryLater, match="PCR_Read failed: gave other PCRs than it was asked for"):
+        case.answer(challenge)
+
+
 # ---- certificates
 
 CUT: dict[str, Callable[[bytes], bytes]] = {
@@ -332,6 +410,30 @@ def test_each_key_comes_with_its_own_certificate_and_the_chips_chain(case: Case)
     assert evidence.ek_chain == chain
 
 
+def test_a_chain_ends_at_the_first_index_that_is_not_there(case: Case) -> None:
+    first, third = manufacturer.root().der, manufacturer.root(9009).der
+    case.tpm.store(CHAIN_INDEX, first, READABLE)
+    case.tpm.store(CHAIN_INDEX + 2, third, READABLE)
+    assert case.port.evidence(UNIQUE).ek_chain == (first,)
+    # RSA, ECC, the chain's first and second.
+    assert case.seen.counts[CommandCode.NV_READ_PUBLIC] == 4
+
+
+def test_a_look_at_an_index_that_fails_is_a_failure_and_not_an_index_that_is_not_there(case: Case) -> None:
+    case.seen.instead = lambda command: BROKEN if code_of(command) is CommandCode.NV_READ_PUBLIC else None
+    with pytest.raises(TryLater, match="NV_ReadPublic failed"):
+        case.port.evidence(UNIQUE)
+
+
+def test_a_certificate_of_which_a_part_is_missing_is_a_failure(case: Case) -> None:
+    case.tpm.store(RSA_INDEX, bytes(600), READABLE)
+    # TPM2B_MAX_NV_BUFFER of three bytes, and the authorization.
+    short = bytes.fromhex("80020000001800000000000000050003aabbcc0000010000")
+    case.seen.instead = lambda command: short if code_of(command) is CommandCode.NV_READ else None
+    with pytest.raises(TryLater, match="NV_Read failed: gave 3 bytes for 512"):
+        case.port.evidence(UNIQUE)
+
+
 def test_a_certificate_that_only_the_owner_reads_is_read(case: Case) -> None:
     der = certificate(case.port.evidence(UNIQUE))
     case.tpm.store(RSA_INDEX, der, "ownerwrite|ownerread|no_da")
@@ -352,9 +454,9 @@ def test_a_certificate_that_cannot_be_read_is_a_failure_and_never_another_key(in
 def persisted(case: Case) -> TpmEvidence:
     """A manufacturer left the RSA key and its certificate."""
     before = case.port.evidence(UNIQUE)
+    case.client.close()
     case.tpm.store(RSA_INDEX, certificate(before), READABLE)
     case.tpm.persist_ek()
-    case.client.close()
     case.seen.sent.clear()
     return before
 
@@ -375,12 +477,12 @@ def test_the_persistent_endorsement_key_is_used_and_left_alone(case: Case) -> No
     judge(evidence, challenge, case.answer(challenge))
     assert activated(case) == [PERSISTENT_EK]
     assert case.port.evidence(UNIQUE) == evidence
-    case.client.close()
     case.room()
 
 
 def test_a_persistent_key_that_the_certificate_does_not_name_is_not_used(case: Case) -> None:
     before = case.port.evidence(UNIQUE)
+    case.client.close()
     case.tpm.store(RSA_INDEX, manufacturer.root().ek(manufacturer.rsa_spki(manufacturer.modulus(1))), READABLE)
     case.tpm.persist_ek()
     evidence = case.port.evidence(UNIQUE)
@@ -388,6 +490,17 @@ def test_a_persistent_key_that_the_certificate_does_not_name_is_not_used(case: C
     challenge = case.challenge(evidence)
     judge(evidence, challenge, case.answer(challenge))
     assert PERSISTENT_EK not in activated(case)
+
+
+def test_a_persistent_key_of_another_template_is_not_used(case: Case) -> None:
+    """Not even where the certificate names it."""
+    before = case.port.evidence(UNIQUE)
+    case.client.close()
+    area = decode(Public, before.ak_public)
+    case.tpm.store(RSA_INDEX, manufacturer.root().ek(names.spki(area)), READABLE)
+    case.tpm.persist(AK.hierarchy, AK.template)
+    evidence = case.port.evidence(UNIQUE)
+    assert evidence.endorsement_keys[RSA].public_area == before.endorsement_keys[RSA].public_area
 
 
 # ---- failures
@@ -413,7 +526,6 @@ def test_a_wrong_credential_opens_nothing_and_leaves_no_session(case: Case) -> N
         with pytest.raises(TryLater, match="ActivateCredential failed"):
             case.answer(wrong)
     judge(evidence, challenge, case.answer(challenge))
-    case.client.close()
     case.room()
 
 
@@ -431,7 +543,6 @@ def test_a_password_set_between_evidence_and_answer_is_named_and_leaves_no_sessi
     for _ in range(4):
         with pytest.raises(TryLater, match="endorsement hierarchy has a password"):
             case.answer(challenge)
-    case.client.close()
     case.room()
 
 
@@ -448,3 +559,34 @@ def test_a_power_cycle_between_evidence_and_answer_is_lived_through(case: Case) 
     challenge = case.challenge(evidence)
     case.tpm.power_cycle(loss=False)
     judge(evidence, challenge, case.answer(challenge))
+
+
+def test_a_tpm_that_makes_another_attestation_key_than_was_asked_for_is_a_failure(case: Case) -> None:
+    def answers(command: bytes) -> bytes | None:
+        return case.seen.link.transmit(creation(NODE_KEY)) if command == creation(AK) else None
+
+    case.seen.instead = answers
+    with pytest.raises(TryLater, match="attestation failed: made another key than was asked for"):
+        case.port.evidence(UNIQUE)
+
+
+def test_a_quote_that_does_not_parse_is_a_failure(case: Case) -> None:
+    challenge = case.challenge(case.port.evidence(UNIQUE))
+
+    def answers(command: bytes) -> bytes | None:
+        quoted = code_of(command) is CommandCode.QUOTE
+        return case.seen.link.transmit(command).replace(b"\xffTCG", b"\xffTCX") if quoted else None
+
+    case.seen.instead = answers
+    with pytest.raises(TryLater, match="failed"):
+        case.answer(challenge)
+
+
+def test_giving_back_what_a_tpm_that_is_gone_held_is_no_failure(case: Case) -> None:
+    case.port.ak_name()
+
+    def gone(_command: bytes) -> bytes | None:
+        raise OSError(errno.EIO, "gone")
+
+    case.seen.instead = gone
+    case.port.release()
