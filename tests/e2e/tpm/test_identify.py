@@ -169,6 +169,7 @@ def test_a_path_by_mistake_is_told_with_the_setting_that_has_it_and_not_written_
     absent = identify(config, f"sim:{tmp_path}/none")
     assert absent.status == 75
     assert absent.last_error.endswith("or name another with BCD_FAKEHW_TPM (bcd-fakehw tpm manufacture makes one)")
+    assert identify(config, "none").last_error.endswith("or name another with BCD_FAKEHW_TPM")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="bcd tpm identify wants root")

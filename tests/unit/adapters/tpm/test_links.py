@@ -87,12 +87,19 @@ def test_a_reply_of_4096_bytes_comes_in_one_read(device: Device) -> None:
 def test_no_command_is_written_over_a_file_that_is_named_by_mistake(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(b"what was there")
-    tpm = DeviceLink(str(path), LONG_S)
+    opened: list[int] = []
+
+    def open_(name: str, flags: int) -> int:
+        opened.append(os.open(name, flags))
+        return opened[-1]
+
+    tpm = DeviceLink(str(path), LONG_S, open_)
     for _ in range(2):
         with pytest.raises(OSError, match="not a TPM's device") as raised:
             tpm.transmit(COMMAND)
         assert raised.value.errno == errno.ENOTTY
     assert path.read_bytes() == b"what was there"
+    assert opened[0] == opened[1], "and it was closed"
     tpm.close()
 
 
