@@ -177,10 +177,10 @@ def _pending(sight: Sight) -> Finding:
         case PendingUnreadable(why):
             return Told.PENDING_UNREADABLE(why=why)
         case pending if isinstance(sight.found, Loaded):
-            return Told.PENDING_DONE(begun=to_time(pending.begun))
+            return Told.PENDING_DONE(begun=to_time(pending.begun.replace(microsecond=0)))
         case pending:
             waiting = f", waiting for approval {pending.pending_id}" if pending.pending_id else ""
-            return Told.PENDING_BEGUN(begun=to_time(pending.begun), waiting=waiting)
+            return Told.PENDING_BEGUN(begun=to_time(pending.begun.replace(microsecond=0)), waiting=waiting)
 
 
 def _clock(sight: Sight) -> Finding:

@@ -27,7 +27,8 @@ LEAF = IDENTITY.leaf
 PIN = Pins((Pin.of(b"key"),))
 CONFIG = Config("/nowhere/config.toml", PATH, Address("cp", 1), Address("cp", 2), PIN, PIN, PIN)
 DIRECTORY = Directory(PATH, 0o700, 0, 1 << 30, False)
-PENDING = PendingJoin("join-token", Role.NODE, None, b"key", b"csr", None, "", pki.NOW)
+BEGUN = pki.NOW.replace(microsecond=442131)
+PENDING = PendingJoin("join-token", Role.NODE, None, b"key", b"csr", None, "", BEGUN)
 ORDER = list(Check)
 # A node that runs: what keeps a sound identity alive.
 RUNS = JournalOf(pki.NODE, Told(running="bcd node (process 7)", session="up", session_since=pki.NOW))
