@@ -26,5 +26,5 @@ class Attestor(Protocol):
         ...
 
     def release(self) -> None:
-        """Makes room: the attestation key is derived again when it is needed. Never fails."""
+        """Makes room: its own keys are derived again when they are needed. Never fails."""
         ...

@@ -90,7 +90,8 @@ class LinkedAttestor:
 
     def release(self) -> None:
         with suppress(Failure):
-            self._client.release(AK)
+            for key in (AK, RSA_EK, ECC_EK):
+                self._client.release(key)
 
     def _evidence(self, unique: bytes | None) -> TpmEvidence:
         # Never another key after a read error: the machine would be another one to the control plane.

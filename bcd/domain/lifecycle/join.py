@@ -235,6 +235,8 @@ class Join:
                     if following.pending_id and not following.failures:
                         # After an approval there is another challenge: the answer to the one before is stale.
                         proof = None
+                        # A person takes hours: others may want the room in the TPM.
+                        self.attest.attestor.release()
                     progress = following
                     self.clock.wait(wait_s)
                 case Prove(following, challenge, lasts_s):

@@ -582,6 +582,15 @@ def test_a_quote_that_does_not_parse_is_a_failure(case: Case) -> None:
         case.answer(challenge)
 
 
+def test_what_was_given_back_between_the_rounds_is_derived_again(case: Case) -> None:
+    evidence = case.port.evidence(UNIQUE)
+    assert case.places() == 0
+    case.port.release()
+    assert case.places() == 2
+    challenge = case.challenge(evidence)
+    judge(evidence, challenge, case.answer(challenge))
+
+
 def test_giving_back_what_a_tpm_that_is_gone_held_is_no_failure(case: Case) -> None:
     case.port.ak_name()
 

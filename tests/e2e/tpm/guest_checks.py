@@ -1,6 +1,6 @@
 """What runs in the guest: each check prints one line of JSON with what it found, and test_real_kernel judges it.
 
-One after the other, as a start of Python costs seconds on an emulated processor; beside them a node, most of whose life
+One after the other, as a start of Python costs seconds on an emulated processor; beside most of them a node, whose life
 is waiting. TPM2_Clear comes after that node's end, and last what gives the device another number."""
 
 import json
@@ -28,13 +28,20 @@ BESIDE_A_NODE: tuple[Check, ...] = (
 LAST: tuple[Check, ...] = (guest_client.a_tpm_that_is_cleared, guest_client.a_device_that_goes_and_comes_back)
 
 
-def main(plane: Path) -> None:
+def main(home: Path) -> None:
     guest_programs.CONFIG.write_text("")
     run(*FIRST)
-    joins = partial(guest_programs.a_node_joins_and_renews_twice, plane)
-    node = guest_client.in_child(partial(line_of, joins, joins.func.__name__))
-    run(*BESIDE_A_NODE)
-    print(json.dumps(node()), flush=True)
+    plane = guest_programs.served(home)
+    try:
+        # Beside nothing else: what it leaves in the TPM is looked at.
+        joins = partial(guest_programs.a_machine_joins_by_its_tpm, plane)
+        print(json.dumps(line_of(joins, joins.func.__name__)), flush=True)
+        renews = partial(guest_programs.its_node_renews_twice, plane)
+        node = guest_client.in_child(partial(line_of, renews, renews.func.__name__))
+        run(*BESIDE_A_NODE)
+        print(json.dumps(node()), flush=True)
+    finally:
+        plane.stop()
     run(*LAST)
 
 

@@ -28,36 +28,44 @@ def the_program_identifies() -> Found:
     return ran(done) | {"before": before, "after": kernel_tpm.bare()}
 
 
-def a_node_joins_and_renews_twice(home: Path) -> Found:
-    """At the control plane that was made in `home` before the guest started, with the token beside it. The operator
-    asks for the renewals, as time alone would make the test one of how fast this machine is; a process hears that once
-    in ten minutes, so the second is another's, which loads what the first one left."""
+def served(home: Path) -> Plane:
+    """The control plane that was made in `home` before the guest started, and lets this TPM in."""
     for path in (home, *home.rglob("*")):
         os.chown(path, 0, 0)
     plane = Plane(home, serve_words=())
     plane.serve()
-    try:
-        machine = plane.machine("node", program="bcd")
-        token = (home / "token").read_bytes()
-        joined = commands.run(*machine.words("join"), stdin=token, timeout_s=PATIENCE_S)
-        if joined.status != 0:
-            return {"joined": ran(joined)}
-        pairs, ends = [_pair(machine)], []
-        node = NodeProcess(machine)
-        for renewals in (1, 2):
-            node.start()
-            said(node, " session up ", 2 * renewals - 1)
-            words = ("nodes", "renew-now", "--all", "--dir", str(plane.directory))
-            assert commands.run("bcd-controlplane", *words, timeout_s=PATIENCE_S).status == 0
-            said(node, " info renewed ", renewals)
-            said(node, " session up ", 2 * renewals)
-            pairs.append(_pair(machine))
-            assert node.process is not None
-            node.process.send_signal(signal.SIGTERM)
-            ends.append(node.ended(PATIENCE_S))
-    finally:
-        plane.stop()
-    return {"joined": ran(joined), "pairs": pairs, "ends": ends, "log": node.text}
+    return plane
+
+
+def a_machine_joins_by_its_tpm(plane: Plane) -> Found:
+    before = kernel_tpm.bare()
+    machine = _machine(plane)
+    joined = commands.run(*machine.words("join", "--attestor", "tpm"), timeout_s=PATIENCE_S)
+    pair = _pair(machine) if joined.status == 0 else {}
+    return ran(joined) | {"before": before, "after": kernel_tpm.bare(), "pair": pair}
+
+
+def its_node_renews_twice(plane: Plane) -> Found:
+    """The operator asks for the renewals, as time alone would make the test one of how fast this machine is; a process
+    hears that once in ten minutes, so the second is another's, which loads what the first one left."""
+    machine = _machine(plane)
+    node, pairs, ends = NodeProcess(machine), [], []
+    for renewals in (1, 2):
+        node.start()
+        said(node, " session up ", 2 * renewals - 1)
+        words = ("nodes", "renew-now", "--all", "--dir", str(plane.directory))
+        assert commands.run("bcd-controlplane", *words, timeout_s=PATIENCE_S).status == 0
+        said(node, " info renewed ", renewals)
+        said(node, " session up ", 2 * renewals)
+        pairs.append(_pair(machine))
+        assert node.process is not None
+        node.process.send_signal(signal.SIGTERM)
+        ends.append(node.ended(PATIENCE_S))
+    return {"pairs": pairs, "ends": ends, "log": node.text}
+
+
+def _machine(plane: Plane) -> Machine:
+    return Machine(plane, "node", program="bcd")
 
 
 def said(node: NodeProcess, words: str, times: int) -> None:
@@ -65,9 +73,11 @@ def said(node: NodeProcess, words: str, times: int) -> None:
 
 
 def _pair(machine: Machine) -> dict[str, Any]:
-    """Where the node key is, a digest of what its file holds, and of the certificate."""
+    """Where the node key is, a digest of what its file holds, and of the certificate, and the attestation key's name
+    in that."""
     key = (machine.data / "node.key").read_bytes()
     identity = (machine.data / "identity.json").read_bytes()
     where = "TPM" if isinstance(node_key.decode(key), node_key.TpmRecord) else "file"
-    leaf = identity_json.decode(identity).chain[0]
-    return {"where": where, "key": hashlib.sha256(key).hexdigest(), "leaf": hashlib.sha256(leaf).hexdigest()}
+    leaf = identity_json.decode(identity).leaf
+    digests = {"key": hashlib.sha256(key).hexdigest(), "leaf": hashlib.sha256(leaf.der).hexdigest()}
+    return {"where": where, "ak": (leaf.ak_name or b"").hex()} | digests

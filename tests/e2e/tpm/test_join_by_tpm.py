@@ -214,6 +214,8 @@ def test_a_token_is_taken_out_of_the_environment_and_none_is_read(own: Plane, ma
         try:
             until(lambda: rows(own, "approvals", "list"), "nobody is asked")
             assert TOKEN.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes()
+            # Dropped, and not handed on to itself in a descriptor, as for a join by token.
+            assert b"--token-fd" not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
             [asked] = rows(own, "approvals", "list")
             own.admin("approvals", "approve", asked["id"], "--site", "lab")
             joined = done(process)

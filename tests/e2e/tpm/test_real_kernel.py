@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
+from bcd.adapters.tpm.client import Key
+from bcd.protocol.tpm2 import names, templates
+from bcd.protocol.tpm2.structures import Handle
 from tests.fakes import kernel, swtpm
 from tests.fakes.plane import control_plane
 
@@ -22,11 +25,12 @@ MANUFACTURED = ["0x01c00002", "0x01c00016"]
 
 
 class Guest:
-    """The lines of one run."""
+    """The lines of one run. `endorsement_keys` and `ak_name` are those that its TPM has outside, too."""
 
-    def __init__(self, ran: kernel.Booted, endorsement_keys: dict[str, str]) -> None:
+    def __init__(self, ran: kernel.Booted, endorsement_keys: dict[str, str], ak_name: str) -> None:
         self.booted = ran
         self.endorsement_keys = endorsement_keys
+        self.ak_name = ak_name
         self._lines = {line["check"]: line for line in map(json.loads, ran.ran.out.splitlines())}
 
     def found(self, check: str) -> Any:
@@ -36,8 +40,9 @@ class Guest:
         return line["found"]
 
 
-def by_tools(home: Path, state: Path) -> dict[str, str]:
-    """The digests of the endorsement keys as tpm2-tools derive them, in a copy of the TPM that never boots."""
+def by_tools(home: Path, state: Path) -> tuple[dict[str, str], str]:
+    """The digests of the endorsement keys as tpm2-tools derive them, in a copy of the TPM that never boots, and the
+    name of the attestation key there."""
     digests = {}
     with swtpm.running(home, state) as tpm:
         for kind, name in (("rsa", "rsa-2048"), ("ecc", "ecc-p256")):
@@ -46,14 +51,18 @@ def by_tools(home: Path, state: Path) -> dict[str, str]:
             public = load_pem_public_key((home / "ek.pem").read_bytes())
             der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
             digests[name] = f"sha256:{hashlib.sha256(der).hexdigest()}"
-    return digests
+        client = tpm.client()
+        ak_name = names.name(client.load(Key(Handle.ENDORSEMENT, templates.AK)).public).hex()
+        client.close()
+    return digests, ak_name
 
 
-def a_plane(home: Path) -> Path:
-    """A control plane that is ready to serve, with a token: the guest is slow at starting programs."""
+def a_plane(home: Path, ek: str) -> Path:
+    """A control plane that is ready to serve, and lets the TPM with this key in: the guest is slow at starting
+    programs."""
     home.mkdir()
     with control_plane(home) as plane:
-        (home / "token").write_text(plane.token())
+        plane.admin("ek", "allow", ek, "--site", "lab")
     return home
 
 
@@ -63,9 +72,9 @@ def guest() -> Iterator[Guest]:
         home = Path(folder)
         state = home / "made"
         swtpm.manufacture(state, "--create-ek-cert")
-        keys = by_tools(home / "beside", state)
-        words = ("python", "-m", "tests.e2e.tpm.guest_checks", str(a_plane(home / "plane")))
-        yield Guest(kernel.boot(home / "guest", state, words, bound_s=BOUND_S), keys)
+        keys, ak_name = by_tools(home / "beside", state)
+        words = ("python", "-m", "tests.e2e.tpm.guest_checks", str(a_plane(home / "plane", keys["rsa-2048"])))
+        yield Guest(kernel.boot(home / "guest", state, words, bound_s=BOUND_S), keys, ak_name)
 
 
 def test_the_guest_ran_every_check_and_went_off(guest: Guest) -> None:
@@ -182,10 +191,17 @@ def test_a_device_that_goes_is_absent_and_found_again_under_its_name(guest: Gues
     assert found["opened"] == 2
 
 
-def test_a_node_joins_by_token_and_renews_twice_with_every_key_in_the_tpm(guest: Guest) -> None:
-    found = guest.found("a_node_joins_and_renews_twice")
-    assert (found["joined"]["status"], found["joined"]["err"]) == (0, "")
-    assert [pair["where"] for pair in found["pairs"]] == ["TPM"] * 3
-    assert len({pair["key"] for pair in found["pairs"]}) == 3
-    assert len({pair["leaf"] for pair in found["pairs"]}) == 3
+def test_a_machine_joins_by_its_tpm_and_leaves_it_as_it_was(guest: Guest) -> None:
+    found = guest.found("a_machine_joins_by_its_tpm")
+    assert found["status"] == 0, found["err"]
+    assert (found["pair"]["where"], found["pair"]["ak"]) == ("TPM", guest.ak_name)
+    assert found["after"] == found["before"]
+
+
+def test_its_node_renews_twice_with_every_key_in_the_tpm_and_certified(guest: Guest) -> None:
+    found = guest.found("its_node_renews_twice")
+    pairs = [guest.found("a_machine_joins_by_its_tpm")["pair"], *found["pairs"]]
+    assert [(pair["where"], pair["ak"]) for pair in pairs] == [("TPM", guest.ak_name)] * 3
+    assert len({pair["key"] for pair in pairs}) == 3
+    assert len({pair["leaf"] for pair in pairs}) == 3
     assert found["ends"] == [0, 0]

@@ -793,6 +793,13 @@ def test_after_an_approval_there_is_a_fresh_round() -> None:
     case.gets(case.challenge(), Pending("p-1", 1.0), case.challenge("c-2")).join()
     assert [one.answer.id if one.answer else "" for one in case.plane.sent] == ["", "c-1", "", "c-2"]
     assert case.plane.sent[-1].pending.pending_id == "p-1"
+    assert case.attestor.calls == ["evidence", "answer", "release", "release", "answer", "release"]
+
+
+def test_while_a_person_is_asked_the_tpm_is_given_back() -> None:
+    case = ByTpm()
+    case.gets(Pending("p-1", 1.0), Pending("p-1", 1.0), case.challenge()).join()
+    assert case.attestor.calls == ["evidence", "release", "release", "answer", "release"]
 
 
 def test_a_join_by_tpm_that_was_cut_off_goes_on_with_the_same_request_and_fresh_evidence() -> None:
