@@ -147,6 +147,11 @@ class Theirs(SoftwareTpm):
         self._tool("tpm2_evictcontrol", "-C", "o", "-c", hex(handle), hex(PERSISTENT_EK))
         self._tool("tpm2_flushcontext", "-t")
 
+    def free(self) -> None:
+        """As the kernel's resource manager does when a process ends."""
+        self._tool("tpm2_flushcontext", "-t")
+        self._tool("tpm2_flushcontext", "-l")
+
     def store(self, index: int, data: bytes | None, attributes: str, auth: bytes = b"", size: int = 8) -> None:
         words = ["-s", str(len(data) if data is not None else size), "-a", attributes]
         self._tool("tpm2_nvdefine", hex(index), "-C", "o", *words, *(("-p", auth.decode()) if auth else ()))

@@ -24,6 +24,7 @@ from bcd.domain.model.tpm import Stored
 from bcd.ports.events import Events
 from bcd.protocol.pki import ek_certificate
 from bcd.protocol.tpm2 import commands, names, templates
+from bcd.protocol.tpm2.codes import Rc
 from bcd.protocol.tpm2.commands import (
     ActivateCredentialIn,
     AttestOut,
@@ -55,6 +56,10 @@ _POLICY_SESSION = 0x01
 _NONCE_BYTES = 16
 # The attestation key has its scheme, and nothing else may be asked of it.
 _OWN_SCHEME = Scheme(Algorithm.NULL, None)
+# What a TPM that does not have P-256, or what goes with it in the template, says of that.
+_NO_SUCH_KEY = frozenset({
+    Rc.ASYMMETRIC, Rc.CURVE, Rc.HASH, Rc.KDF, Rc.KEY_SIZE, Rc.MODE, Rc.SCHEME, Rc.SYMMETRIC, Rc.TYPE, Rc.VALUE,
+})  # fmt: skip
 # How often a quote is made anew because a PCR moved between it and the reading of the values.
 _QUOTES = 3
 
@@ -110,11 +115,11 @@ class LinkedAttestor:
     def _ecc(self, certificate: Stored | None) -> list[OfferedKey]:
         try:
             offered = self._offer(ECC_EK, certificate)
-        except Refusal:
-            # A TPM without P-256 in its endorsement hierarchy has the RSA key.
-            if certificate is not None:
-                raise
-            return []
+        except Refusal as refusal:
+            # It has the RSA key. What fails for another reason may be the one key that the control plane knows.
+            if certificate is None and refusal.code.base in _NO_SUCH_KEY:
+                return []
+            raise
         # Each object that is held slows every command down, and three are all there is room for.
         self._client.release(ECC_EK)
         return [offered]

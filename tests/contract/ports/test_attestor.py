@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ import pytest
 from bcd.adapters.tpm.attestor import LinkedAttestor
 from bcd.adapters.tpm.client import Client, Key
 from bcd.adapters.tpm.failures import Refusal
-from bcd.adapters.tpm.link import Link
+from bcd.adapters.tpm.link import Late, Link
 from bcd.domain.model.attestation import ChallengeAnswer, JoinChallenge, KeyAttestation, TpmChallenge, TpmEvidence
 from bcd.domain.model.failures import TryLater
 from bcd.ports.attestor import Attestor
@@ -47,6 +48,11 @@ def code_of(command: bytes) -> CommandCode:
 
 def refused(code: int) -> bytes:
     return bytes.fromhex("80010000000a") + code.to_bytes(4)
+
+
+def instead_of(what: bytes, answer: bytes, command: bytes) -> bytes | None:
+    """`answer` to a command with `what` in it."""
+    return answer if what in command else None
 
 
 def creation(key: Key) -> bytes:
@@ -214,7 +220,7 @@ def test_the_rsa_key_is_derived_once_for_both_rounds(case: Case) -> None:
 def test_a_tpm_without_p256_offers_its_rsa_key_unless_a_certificate_says_that_there_is_another(case: Case) -> None:
     der = certificate(case.port.evidence(UNIQUE), ECC)
     case.client.close()
-    case.seen.instead = lambda command: NO_SUCH_CURVE if encode(templates.EK_ECC_P256) in command else None
+    case.seen.instead = partial(instead_of, encode(templates.EK_ECC_P256), NO_SUCH_CURVE)
     evidence = case.port.evidence(UNIQUE)
     assert len(evidence.endorsement_keys) == 1
     challenge = case.challenge(evidence)
@@ -222,6 +228,16 @@ def test_a_tpm_without_p256_offers_its_rsa_key_unless_a_certificate_says_that_th
     case.tpm.store(ECC_INDEX, der, READABLE)
     with pytest.raises(TryLater, match="CreatePrimary failed"):
         case.port.evidence(UNIQUE)
+
+
+def test_an_endorsement_key_that_cannot_be_made_now_is_a_failure_and_not_one_that_the_tpm_has_not(case: Case) -> None:
+    """It may be the one that the control plane knows: without it the machine would be refused for good."""
+    for code in (refused(0x902), BROKEN, refused(0x921)):
+        case.seen.instead = partial(instead_of, encode(templates.EK_ECC_P256), code)
+        with pytest.raises(TryLater):
+            case.port.evidence(UNIQUE)
+    case.seen.instead = lambda _command: None
+    assert len(case.port.evidence(UNIQUE).endorsement_keys) == 2
 
 
 def test_a_renewals_certification_holds_before_the_control_plane(case: Case) -> None:
@@ -599,3 +615,63 @@ def test_giving_back_what_a_tpm_that_is_gone_held_is_no_failure(case: Case) -> N
 
     case.seen.instead = gone
     case.port.release()
+
+
+@dataclass
+class Nth:
+    """What happens instead of the answer to the command with that number; the TPM may have carried it out."""
+
+    case: Case
+    number: int
+    trouble: Callable[[Callable[[], bytes]], bytes]
+    seen: int = 0
+
+    def __call__(self, command: bytes) -> bytes | None:
+        self.seen += 1
+        return self.trouble(lambda: self.case.seen.link.transmit(command)) if self.seen == self.number else None
+
+
+def lost(carry_out: Callable[[], bytes]) -> bytes:
+    carry_out()
+    raise Late
+
+
+def cut(carry_out: Callable[[], bytes]) -> bytes:
+    return carry_out()[:-1]
+
+
+def input_output(_carry_out: Callable[[], bytes]) -> bytes:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+TROUBLES = {"broken": lambda _carry_out: BROKEN, "lost": lost, "cut": cut, "EIO": input_output}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_whichever_command_a_tpm_fails_at_it_is_a_documented_failure_and_the_next_join_proves(
+    trouble: str, case: Case
+) -> None:
+    persisted(case)
+    number = 0
+    while True:
+        number += 1
+        port = LinkedAttestor(case.client, case.events)
+        case.seen.instead = nth = Nth(case, number, TROUBLES[trouble])
+        try:
+            evidence = port.evidence(UNIQUE)
+            port.answer(case.challenge(evidence), UNIQUE, CSR)
+        except TryLater as failure:
+            assert failure.message.name.startswith("TPM_")
+        case.seen.instead = lambda _command: None
+        case.client.close()
+        if isinstance(case.tpm, Theirs):
+            # Without a resource manager what nobody heard of stays.
+            case.tpm.free()
+        if nth.seen < number:
+            break
+        fresh = LinkedAttestor(case.client, case.events)
+        evidence = fresh.evidence(UNIQUE)
+        challenge = case.challenge(evidence)
+        judge(evidence, challenge, fresh.answer(challenge, UNIQUE, CSR))
+        case.client.close()
+    assert number > 15
