@@ -2,6 +2,7 @@
 each time, never by another key, and never sent when they cannot be."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ import pytest
 
 from bcd.protocol.files import identity_json
 from bcd.protocol.tpm2.commands import CommandCode
-from tests.e2e.lifecycle.lives import Running
+from tests.e2e.lifecycle.background import GRACE, SHORT
+from tests.e2e.lifecycle.lives import Running, start_plane
 from tests.e2e.tpm.test_commands_sent import PROFILE
 from tests.fakes import commands, swtpm
 from tests.fakes.fitted_machine import FittedMachine, OnSwTpm, on_swtpm
@@ -243,6 +245,30 @@ def test_a_denied_tpm_renews_no_more_and_keeps_its_session(plane: Plane, one: On
     refused = one.fitted.join("--reset", "--yes")
     assert refused.status == 77
     plane.admin("ek", "remove", one.fitted.ek())
+
+
+def test_b48_two_machines_with_copies_of_one_tpm_and_one_disk_both_end(tmp_path: Path) -> None:
+    """What a TPM proves, its copy proves: both renew with one key, and the second use gives both away."""
+    plane = start_plane(tmp_path / "p", *SHORT, grace=GRACE)
+    plane.serve()
+    try:
+        plane.node_config()
+        with on_swtpm(plane) as one:
+            one.fitted.allowed().joined()
+            node = one.fitted.id
+            with on_swtpm(plane, one.tpm.home / "state") as copy:
+                shutil.copytree(one.fitted.machine.data, copy.fitted.machine.data)
+                assert copy.fitted.ek() == one.fitted.ek()
+                both = [Running(each.fitted.machine, env=each.fitted.env) for each in (one, copy)]
+                assert [running.ends() for running in both] == [1, 1]
+                for running in both:
+                    assert running.lines[-1] == "agent: this node's certificate was revoked"
+                    assert running.count("certificate revoked") == 1
+                assert "node.cloned" in plane.admin("audit", "tail").out
+            one.fitted.joined("--reset", "--yes")
+            assert (one.fitted.id, one.fitted.row()["generation"]) == (node, 3)
+    finally:
+        plane.stop()
 
 
 # ---- how many commands
