@@ -9,7 +9,7 @@ is the one reader of those bytes, so that no second one can find something else 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import IntEnum
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -287,7 +287,8 @@ def _time(value: Value) -> datetime | None:
     try:
         text = _TIMES[value.tag](value.content.decode("ascii"))
         digits = text.removesuffix("Z")
-        form = "%Y%m%d%H%M%S" if len(digits) == 14 else "%Y%m%d%H%M"
-        return datetime.strptime(digits, form).replace(tzinfo=UTC)
+        if not digits.isdecimal() or len(digits) not in (12, 14):
+            return None
+        return datetime.fromisoformat(f"{digits[:8]}T{digits[8:]}+00:00")
     except (KeyError, ValueError):
         return None
