@@ -91,6 +91,8 @@ class Inbox:
         self._stopped = True
         self._queue.put((0, Stop()))
         if self._interruptible:
+            # Once: whoever asks twice must not break into the end.
+            self._interruptible = False
             raise Stopping
 
     def get(self, timeout_s: float) -> Event | None:

@@ -36,6 +36,7 @@ class Fitted:
     # The socket that processes are told of, where it is not the proxy's.
     device: str = ""
     may_mismatch: bool = False
+    may_die: bool = False
     _nodes: list[Running] = field(default_factory=list)
     _ended: list[Ran] = field(default_factory=list)
 
@@ -124,7 +125,7 @@ class Fitted:
         """What holds after every trouble."""
         assert set(self.proxy.codes) <= set(PROFILE.values())
         for running in self._nodes:
-            assert running.process.returncode not in NEVER, running.lines
+            assert running.process.returncode not in NEVER - ({1} if self.may_die else set()), running.lines
             assert self.may_mismatch or not running.count(MISMATCH), running.lines
             assert not running.count("internal error|Traceback"), running.lines
         for done in self._ended:
@@ -134,7 +135,9 @@ class Fitted:
 
 
 @contextmanager
-def fitted(plane: Plane, place: Path, *, wait_s: float = 30.0, may_mismatch: bool = False) -> Iterator[Fitted]:
+def fitted(
+    plane: Plane, place: Path, *, wait_s: float = 30.0, may_mismatch: bool = False, may_die: bool = False
+) -> Iterator[Fitted]:
     """A machine of its own in a directory of its own. What the TPM keeps is afterwards what it was before."""
     config = place / "etc" / "config.toml"
     config.parent.mkdir(parents=True)
@@ -143,7 +146,7 @@ def fitted(plane: Plane, place: Path, *, wait_s: float = 30.0, may_mismatch: boo
     with config.open("a") as more:
         more.write(f"\n[tpm]\nwait_s = {wait_s}\n")
     with swtpm.running(place / "t") as tpm, tpm_proxy.between(tpm.path) as proxy:
-        one = Fitted(plane.machine(place.name), tpm, proxy, config, may_mismatch=may_mismatch)
+        one = Fitted(plane.machine(place.name), tpm, proxy, config, may_mismatch=may_mismatch, may_die=may_die)
         before = tpm.kept()
         yield one
         proxy.clear()

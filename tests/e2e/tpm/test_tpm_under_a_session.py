@@ -212,3 +212,27 @@ def test_sigterm_ends_a_node_whose_tpm_answers_nothing(stage: Stage) -> None:
             assert running.stop() < ENDS_WITHIN_S, act
         one.proxy.clear()
         one.tpm.tool("tpm2_flushcontext", "-t")
+
+
+@in_background
+def test_a_session_hears_what_the_gateway_says_while_the_next_ones_handshake_waits_for_the_tpm(stage: Stage) -> None:
+    """B39: that the certificate is revoked, here. The next dial that the TPM signs for ends the node, with the one exit
+    of 1 that there is."""
+    with fitted(stage.long(), stage.place("heard"), may_die=True) as one:
+        one.joined()
+        running = one.up()
+        # The next key's request and the proof are signed; the handshake with the new pair is not.
+        one.proxy.on(CommandCode.SIGN, Delay(0.0), times=2)
+        one.proxy.on(CommandCode.SIGN, Lose())
+        one.counts()
+        ask_renewal(one.plane, one.id)
+        running.wait(" renewed ")
+        while one.proxy.counts["SIGN"] < 3:
+            threading.Event().wait(0.05)
+        began = time.monotonic()
+        one.plane.admin("nodes", "revoke", one.id, "--reason", "stolen")
+        assert "was revoked: operator: stolen" in running.wait("session ended")
+        assert time.monotonic() - began < BOUND_S / 3, running.lines
+        one.proxy.clear()
+        assert running.ends() == 1
+        one.tpm.tool("tpm2_flushcontext", "-t")
