@@ -25,7 +25,8 @@ class SocketLink:
             # A late reply goes to nobody.
             self.close()
             raise Late from None
-        except OSError:
+        except BaseException:
+            # Ctrl-C, too: the reply that is still to come would be taken for that to the flush that follows.
             self.close()
             raise
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -291,6 +292,26 @@ def test_a_join_that_is_killed_after_its_proof_goes_on_with_the_same_request(pla
     leaf = leaf_of((one.fitted.machine.data / "identity.json").read_bytes())
     assert certificates.parse_leaf(leaf).spki == csr.key_of(request)
     assert one.fitted.row()["generation"] == 1
+
+
+def test_ctrl_c_under_a_command_ends_at_once_and_gives_the_tpm_back(one: OnSwTpm) -> None:
+    one.fitted.allowed()
+    one.proxy.on(CommandCode.ACTIVATE_CREDENTIAL, Delay(PATIENCE_S), times=1)
+    process = started(one.fitted)
+    until(lambda: one.proxy.counts["ACTIVATE_CREDENTIAL"], "the TPM is not asked")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    interrupted = done(process)
+    assert time.monotonic() - began < PATIENCE_S / 2
+    assert (interrupted.status, interrupted.last_error) == (
+        75,
+        "interrupted; run bcd join again: it goes on where it stopped",
+    )
+    assert one.tpm.transient() == ""
+    request = pending_csr(one.fitted)
+    one.fitted.joined()
+    leaf = leaf_of((one.fitted.machine.data / "identity.json").read_bytes())
+    assert certificates.parse_leaf(leaf).spki == csr.key_of(request)
 
 
 def challenge(request: pb.JoinRequest, _context: object) -> pb.JoinReply:

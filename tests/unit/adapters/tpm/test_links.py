@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -251,6 +252,24 @@ def test_a_late_reply_of_a_socket_goes_to_nobody(tmp_path: Path) -> None:
         patient = SocketLink(path, LONG_S)
         assert patient.transmit(COMMAND).endswith(b"ab")
         patient.close()
+
+
+def test_the_reply_to_a_command_that_ctrl_c_ends_is_not_taken_for_that_to_the_next(tmp_path: Path) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupts(connection: socket.socket) -> None:
+        connection.recv(4096)
+        signal.pthread_kill(main, signal.SIGINT)
+        # Where a client that keeps the connection would find it.
+        connection.recv(4096)
+
+    with server(tmp_path, interrupts, in_pieces) as path:
+        tpm = SocketLink(path, LONG_S)
+        with pytest.raises(KeyboardInterrupt):
+            tpm.transmit(COMMAND)
+        assert tpm.transmit(COMMAND).endswith(b"ab")
+        tpm.close()
 
 
 def test_a_socket_that_is_not_there_says_so(tmp_path: Path) -> None:
