@@ -157,7 +157,8 @@ def renewal_trouble(
         return "the key_attestation is larger than one can be"
     try:
         ak, key = decode(Public, value.ak_public), decode(Public, value.key_public)
-        named = names.name(ak)
+        # A key of another name algorithm has none that could be certified.
+        named, _ = names.name(ak), names.name(key)
     except Malformed as error:
         return f"an area of the key_attestation: {error}"
     if named != leaf_ak_name:

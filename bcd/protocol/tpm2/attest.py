@@ -23,6 +23,7 @@ from bcd.protocol.tpm2.structures import (
     CertifyInfo,
     EccParameters,
     PcrSelection,
+    Point,
     Public,
     QuoteInfo,
     Scheme,
@@ -210,7 +211,8 @@ def _node_key(facts: Certified) -> str:
 
 def _ek(ek: Public) -> str:
     if any(templates.same_but_unique(ek, one) for one in (templates.EK_RSA_2048, templates.EK_ECC_P256)):
-        return ""
+        # What is no modulus of the template's length cannot be encrypted to.
+        return "" if isinstance(ek.unique, Point) or templates.is_modulus(ek.unique) else "no modulus of 2048 bits"
     return f"neither of the templates L-1 and L-2 (attributes 0x{ek.attributes:08x}, policy {ek.policy.hex()})"
 
 

@@ -86,6 +86,11 @@ EK_ECC_P256 = Public(
 )
 
 
+def is_modulus(unique: bytes) -> bool:
+    """Whether the unique of an RSA-2048 key is a number of 2048 bits, and odd."""
+    return len(unique) == _RSA_2048_BYTES and unique[0] >= 0x80 and unique[-1] % 2 == 1
+
+
 def same_but_unique(public: Public, template: Public) -> bool:
     """Whether `public` is a key of `template`: all but the key itself is equal."""
     return (

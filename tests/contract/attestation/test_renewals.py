@@ -185,6 +185,11 @@ def changed(node: Node, other: TpmMachine, request: bytes) -> dict[str, tuple[Ke
             replace(right, ak_public=right.ak_public + b"\0"),
             "left over",
         ),
+        "a key of another name algorithm": (
+            # nameAlg SM3-256: no name that anybody here knows.
+            replace(right, key_public=right.key_public[:2] + b"\x00\x12" + right.key_public[4:]),
+            "an area",
+        ),
         "no area": (replace(right, key_public=b""), "an area"),
         "a large area": (replace(right, key_public=bytes(1025)), "larger"),
         "a large attest": (replace(right, certification=Attestation(bytes(1025), certified.signature)), "larger"),
@@ -203,6 +208,7 @@ CHANGES = (
     "a high signature byte",
     "an area with a byte behind it",
     "an attestation key's area with a byte behind it",
+    "a key of another name algorithm",
     "no area",
     "a large area",
     "a large attest",

@@ -179,7 +179,7 @@ def test_the_purposes_are_on_the_page_and_no_other() -> None:
     ("title", "words"),
     [
         ("Names and encodings", "64 in all"),
-        ("TPM attestation", f"| 1 to {attestation.MAX_EKS} | each"),
+        ("TPM attestation", f"| at most {attestation.MAX_EKS}, no area twice | each"),
         ("TPM attestation", f"TPMT_PUBLIC, at most {attestation.MAX_AREA_BYTES} bytes"),
         (
             "TPM attestation",

@@ -23,7 +23,7 @@ test("no two fixtures of a kind have one name", () => {
   assert.deepEqual(names, [...new Set(names)]);
 });
 
-const numbered = [["join-response", 11], ["renew-response", 12]] as const;
+const numbered = [["join-response", 11], ["renew-response", 12], ["tpm-evidence", 4], ["tpm-answer", 24]] as const;
 for (const [kind, checks] of numbered) {
   test(`each of the ${checks} checks of a ${kind} refuses at least one fixture`, () => {
     const refused = readFolder(FROM_TYPESCRIPT).flatMap((one) => (one.kind === kind && one.expect !== "ok" ? [one.expect.check] : []));

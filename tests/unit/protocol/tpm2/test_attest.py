@@ -40,6 +40,8 @@ def area(template: Public, key: ec.EllipticCurvePrivateKey) -> Public:
 
 
 AK_AREA, NODE_AREA = area(templates.AK, AK), area(templates.node_key(bytes(32)), NODE)
+MODULUS = b"\x80" + bytes(254) + b"\1"
+EK_RSA = replace(templates.EK_RSA_2048, unique=MODULUS)
 NODE_SPKI = ecdsa.spki_of(NODE.public_key())
 
 
@@ -80,7 +82,16 @@ def test_what_is_right_holds() -> None:
     assert fails(attest.QUOTE, quoted()) is None
     assert fails(attest.CERTIFICATION, certified()) is None
     assert fails(attest.ATTESTATION_KEY, AK_AREA) is None
-    assert [fails(attest.ENDORSEMENT_KEY, one) for one in (templates.EK_RSA_2048, templates.EK_ECC_P256)] == [None] * 2
+    assert [fails(attest.ENDORSEMENT_KEY, one) for one in (EK_RSA, templates.EK_ECC_P256)] == [None] * 2
+
+
+@pytest.mark.parametrize(
+    "modulus",
+    [MODULUS[1:], MODULUS + b"\1", b"\x7f" + MODULUS[1:], MODULUS[:-1] + b"\2", b""],
+    ids=["2040 bits", "2056 bits", "2047 bits", "even", "none"],
+)
+def test_an_endorsement_key_has_an_odd_modulus_of_2048_bits(modulus: bytes) -> None:
+    assert fails(attest.ENDORSEMENT_KEY, replace(EK_RSA, unique=modulus)) is Check.EK_TEMPLATE
 
 
 @pytest.mark.parametrize(
@@ -140,7 +151,7 @@ def test_an_attestation_key_has_each_of_its_attributes(bit: Attribute) -> None:
         replace(AK_AREA, name_algorithm=4),
         replace(AK_AREA, parameters=NODE_AREA.parameters),
         replace(AK_AREA, unique=Point(b"\1", b"\2")),
-        templates.EK_RSA_2048,
+        EK_RSA,
     ],
     ids=["decrypts", "name of SHA-1", "no scheme", "no point", "RSA"],
 )

@@ -1,4 +1,4 @@
-import type { JoinReply, JoinRequest, Claims } from "../pb/bc/identity/v1/join_pb.js";
+import type { Claims, JoinChallenge, JoinReply, JoinRequest } from "../pb/bc/identity/v1/join_pb.js";
 import { toBinary } from "@bufbuild/protobuf";
 import type { RenewRequest } from "../pb/bc/identity/v1/gateway_pb.js";
 import { SignedStatementSchema } from "../pb/bc/identity/v1/statements_pb.js";
@@ -9,6 +9,9 @@ import type { Leaf } from "./leaf.js";
 import { isId, isRole } from "./names.js";
 import { Refused, require, under } from "./refused.js";
 import { openRenewPop } from "./renewpop.js";
+import { readTimestamp } from "./time.js";
+import { checkAnswerBounds } from "../tpm/answer.js";
+import { readEvidence } from "../tpm/evidence.js";
 
 const MAX_TEXT = 256;
 const MAX_LIST = 64;
@@ -42,14 +45,10 @@ function checkClaims(claims: Claims): void {
 /** The table JoinRequest, row by row: what a control plane may hold a request against before it opens the token. */
 export function readJoinRequest(request: JoinRequest): PublicKey {
   const { attestor } = request;
-  require(attestor === "join-token" || attestor === "provisioned", "attestor", "neither join-token nor provisioned");
+  require(["join-token", "provisioned", "tpm"].includes(attestor), "attestor", "no attestor of this version");
   const key = under("csr", () => readRequest(request.csr));
-  require(request.sealedToken !== undefined, "sealed_token", "absent");
-  require([...request.sealedToken.kid].length <= 64, "sealed_token", "kid of more than 64 characters");
-  require(request.sealedToken.sealed.length <= MAX_SEALED, "sealed_token", "sealed of more than 4177 bytes");
-  const wanted = request.wantedNodeId;
-  require(wanted === "" || isId(wanted), "wanted_node_id", "no node id");
-  require((wanted !== "") === (attestor === "provisioned"), "attestor", "provisioned when wanted_node_id is set, and only then");
+  if (attestor === "tpm") checkTpmRows(request);
+  else checkTokenRows(request);
   require(isRole(request.role), "role", "no role");
   if (request.claims !== undefined) checkClaims(request.claims);
   require(fits(request.daemonVersion, MAX_TEXT), "daemon_version", "more than 256 printable characters");
@@ -57,9 +56,33 @@ export function readJoinRequest(request: JoinRequest): PublicKey {
   return key;
 }
 
-export type ReplyAnswer = { readonly answer: "issued" } | { readonly answer: "pending"; readonly id: string; readonly waitS: number };
+/** A TPM says which machine it is: no token, no node id, but evidence, and an answer from round 2 on. */
+function checkTpmRows(request: JoinRequest): void {
+  require(request.sealedToken === undefined, "sealed_token", "beside attestor tpm");
+  require(request.wantedNodeId === "", "wanted_node_id", "beside attestor tpm");
+  under("tpm_evidence", () => readEvidence(request.tpmEvidence));
+  if (request.challengeAnswer !== undefined) checkAnswerBounds(request.challengeAnswer);
+}
 
-/** Which of the two a reply is; `waitS` is the wait that the node really makes. */
+function checkTokenRows(request: JoinRequest): void {
+  require(request.sealedToken !== undefined, "sealed_token", "absent");
+  require([...request.sealedToken.kid].length <= 64, "sealed_token", "kid of more than 64 characters");
+  require(request.sealedToken.sealed.length <= MAX_SEALED, "sealed_token", "sealed of more than 4177 bytes");
+  const wanted = request.wantedNodeId;
+  require(wanted === "" || isId(wanted), "wanted_node_id", "no node id");
+  require((wanted !== "") === (request.attestor === "provisioned"), "attestor", "provisioned when wanted_node_id is set, and only then");
+}
+
+export type ReplyAnswer = { readonly answer: "issued" } | { readonly answer: "challenge"; readonly id: string } | { readonly answer: "pending"; readonly id: string; readonly waitS: number };
+
+/** A challenge that is none counts as no answer. */
+function readChallenge({ id, tpm, notAfter }: JoinChallenge): ReplyAnswer {
+  require(tpm !== undefined, "JoinReply", "a challenge without tpm");
+  readTimestamp(notAfter, "JoinReply", "not_after");
+  return { answer: "challenge", id };
+}
+
+/** Which of the three a reply is; `waitS` is the wait that the node really makes. */
 export function readJoinReply(reply: JoinReply): ReplyAnswer {
   switch (reply.answer.case) {
     case "issued":
@@ -69,9 +92,9 @@ export function readJoinReply(reply: JoinReply): ReplyAnswer {
       return { answer: "pending", id, waitS: Math.min(Math.max(retryAfterS, 1), 3600) };
     }
     case "challenge":
-      throw new Refused("JoinReply", "a challenge of a TPM, which this side has not");
+      return readChallenge(reply.answer.value);
     case undefined:
-      throw new Refused("JoinReply", "neither issued nor pending: no answer");
+      throw new Refused("JoinReply", "none of the three: no answer");
   }
 }
 
