@@ -11,7 +11,7 @@ import pytest
 
 from bcd.adapters.keys.file import FileKeys
 from bcd.adapters.keys.tpm import HostKeys
-from bcd.app.inbox import Inbox
+from bcd.app.inbox import Inbox, Stopping
 from bcd.app.worker import ThreadWorker
 from bcd.domain.model.datadir import IDENTITY, KEY, NEXT_KEY
 from bcd.domain.model.failures import IdentityDead, Message, MustJoinAgain, NotJoined, NotThereYet, TryLater
@@ -802,6 +802,17 @@ def test_a_stop_is_heard_while_a_tpm_is_asked_that_answers_nothing() -> None:
         pass
 
 
+def test_a_stop_breaks_in_once_and_also_when_it_came_before() -> None:
+    inbox = Inbox()
+    with inbox.interruptible():
+        with pytest.raises(Stopping):
+            inbox.stop()
+        inbox.stop()
+    with pytest.raises(Stopping), inbox.interruptible():
+        pytest.fail("nothing is begun after a stop")
+    inbox.stop()
+
+
 def test_a_stop_is_heard_while_the_key_is_opened_that_was_loaded() -> None:
     world, held = in_tpm()
     world.run(RENEWS_S + 2 * HOUR_S)
@@ -810,6 +821,7 @@ def test_a_stop_is_heard_while_the_key_is_opened_that_was_loaded() -> None:
     held.while_asked = lambda: next(asked) and world.inbox.stop()
     world.start()
     assert world.loads == 2
+    assert len(world.told("identity loaded")) == 1, "the first run's"
     assert world.journal.closed
 
 

@@ -361,10 +361,11 @@ def test_a_disk_that_fails_while_the_answer_is_stored_leaves_a_pair_and_asks_the
         assert loaded.identity.leaf.spki == csr.key_of(case.question.csr)
 
 
-def test_a_key_that_still_lies_in_the_next_keys_place_is_not_overwritten() -> None:
+@pytest.mark.parametrize("found", [record(), record().rstrip(b"\n")], ids=["as written", "without its last newline"])
+def test_a_key_that_still_lies_in_the_next_keys_place_is_not_overwritten(found: bytes) -> None:
     """A crash before the rename, a boot with a read-only disk (nothing promoted, the node runs), the disk writable
     again, and the time to renew: `node.key.next` is the only copy of the key in use."""
-    node = MemoryNode().plant(identity_json=identity_json.encode(HELD), node_key=record(1004), node_key_next=record())
+    node = MemoryNode().plant(identity_json=identity_json.encode(HELD), node_key=record(1004), node_key_next=found)
     case = Case(node).answers_with(NO)
     assert isinstance(case.renew(), NotRenewed)
     for n in range(len(node.disk.trace) + 1):
@@ -372,7 +373,7 @@ def test_a_key_that_still_lies_in_the_next_keys_place_is_not_overwritten() -> No
             assert loads(state).identity.leaf == HELD.leaf
     with node.fs.lock(0):
         assert isinstance(node.load(), RemoveNext | PromoteNext)
-    assert node.files[KEY] == record()
+    assert node.files[KEY] == found
 
 
 def test_nor_is_its_record_while_the_tpm_cannot_be_asked() -> None:
