@@ -37,6 +37,7 @@ class Fitted:
     device: str = ""
     may_mismatch: bool = False
     may_die: bool = False
+    _token: str = ""
     _nodes: list[Running] = field(default_factory=list)
     _ended: list[Ran] = field(default_factory=list)
 
@@ -73,12 +74,14 @@ class Fitted:
             self._ended.append(done)
         return done
 
-    def join(self, *words: str, token: str = "") -> Ran:
-        return self.run("join", *words, stdin=f"{token or self.plane.token()}\n".encode())
+    def join(self, *words: str) -> Ran:
+        """With a token that is good for many joins as the same node."""
+        self._token = self._token or self.plane.token("--allow-reclaim", "--uses", "50")
+        return self.run("join", *words, stdin=f"{self._token}\n".encode())
 
     def join_anew(self) -> Ran:
         """As the same node, whatever identity there was."""
-        return self.join("--reset", "--yes", token=self.plane.token("--allow-reclaim"))
+        return self.join("--reset", "--yes")
 
     def joined(self) -> "Fitted":
         done = self.join()

@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.lifecycle.background import Stage, in_background
 from tests.e2e.lifecycle.lives import ask_renewal, kinds_of, renewals_of
 from tests.e2e.tpm.fitted import fitted, leaf_key
+from tests.e2e.tpm.troubles import ENDS_WITHIN_S
 from tests.fakes.plane import Machine
 
 RENEWALS = 3
@@ -37,7 +38,7 @@ def test_keys_are_in_the_tpm_from_the_join_over_three_renewals_to_another_start(
             assert one.key_is_record
         assert running.count("session ended|no session|renewal failed|warning|error") == 0, running.lines
         assert len({leaf_key(files) for files in seen}) == len({files["node.key"] for files in seen}) == RENEWALS + 1
-        assert running.stop() < 1.0
+        assert running.stop() < ENDS_WITHIN_S
         # Those that still were there: the last two and the last but three are gone with the node.
         assert one.counts() == {"FLUSH_CONTEXT": 3}
         assert one.tpm.transient() == ""
@@ -51,7 +52,7 @@ def test_keys_are_in_the_tpm_from_the_join_over_three_renewals_to_another_start(
         assert found["node key"] == ("ok", "in the TPM")
         assert found["tpm"][0] == "ok"
         assert one.join().out.startswith("already joined"), "B62"
-        assert running.stop() < 1.0
+        assert running.stop() < ENDS_WITHIN_S
         assert "node.cloned" not in kinds_of(one.plane, one.id)
         # The one after the restart was not due yet.
         assert renewals_of(one.plane, one.id) in {RENEWALS, RENEWALS + 1}
@@ -72,7 +73,7 @@ def test_a_key_in_a_file_moves_into_the_tpm_at_the_next_renewal(stage: Stage) ->
         assert one.key_is_record
         assert leaf_key(one.files) != before
         assert one.status()["nodeKey"] == "tpm"
-        assert running.stop() < 1.0
+        assert running.stop() < ENDS_WITHIN_S
         one.up().stop()
         assert one.doctor()["node key"] == ("ok", "in the TPM")
         assert one.tpm.transient() == ""

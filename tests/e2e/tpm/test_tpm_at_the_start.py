@@ -13,6 +13,7 @@ from tests.e2e.tpm.troubles import (
     AGAIN,
     BOUND_S,
     BUSY,
+    ENDS_WITHIN_S,
     LOCKED_OUT,
     LOCKOUT,
     TROUBLES,
@@ -95,11 +96,11 @@ def test_a_tpm_that_shows_up_late_is_waited_for_and_one_that_does_not_is_not_for
         assert one.files == before
         with between(one.tpm.path, Path(late)):
             running.wait("session up")
-            assert running.stop() < 1.0
+            assert running.stop() < ENDS_WITHIN_S
         before = one.files
         running = one.node()
         running.wait("waiting for the TPM")
-        assert running.stop() < 1.0, "while it waits"
+        assert running.stop() < ENDS_WITHIN_S, "while it waits"
         began = time.monotonic()
         running = one.node()
         running.wait("waiting for the TPM")
