@@ -1,6 +1,7 @@
 """A machine with a software TPM, as its processes and its operator see it."""
 
 import json
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bcd.adapters.tpm.client import Key
+from bcd.domain.model.datadir import PENDING
+from bcd.domain.model.identity import Leaf
+from bcd.protocol.files import identity_json, join_pending
 from bcd.protocol.tpm2 import names, templates
 from bcd.protocol.tpm2.structures import Handle
 from tests.fakes import commands, swtpm, tpm_proxy
@@ -40,6 +44,18 @@ class FittedMachine:
     def join(self, *words: str) -> Ran:
         return self.run("join", "--attestor", "tpm", *words)
 
+    def start_join(self) -> "subprocess.Popen[bytes]":
+        return self.machine.start("join", "--attestor", "tpm", env=self.env)
+
+    @property
+    def pending_csr(self) -> bytes:
+        """The request of a join that is under way, DER."""
+        return join_pending.decode((self.machine.data / PENDING).read_bytes()).csr
+
+    @property
+    def leaf(self) -> Leaf:
+        return identity_json.decode((self.machine.data / "identity.json").read_bytes()).leaf
+
     def identify(self) -> dict[str, Any]:
         where = ("--config", str(self.plane.config))
         done = commands.run("bcd-fakehw", "tpm", "identify", "--json", *where, env=self.env)
@@ -67,8 +83,7 @@ class FittedMachine:
 
     @property
     def id(self) -> str:
-        found: str = json.loads((self.machine.data / "identity.json").read_text())["nodeId"]
-        return found
+        return self.leaf.spiffe_id.node
 
     def row(self) -> dict[str, Any]:
         """What the control plane lists of its node."""

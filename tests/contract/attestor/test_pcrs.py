@@ -91,6 +91,21 @@ def test_banks_of_algorithms_that_a_tpm_does_not_know_are_asked_for_one_by_one(c
     assert case.port.evidence(UNIQUE).pcr_banks == (Algorithm.SHA1, Algorithm.SHA256, Algorithm.SHA384)
 
 
+def test_a_bank_of_a_rare_algorithm_is_found_where_there_is_no_other(case: Case) -> None:
+    sm3 = bytes.fromhex("00000001" + "0012" + "03010000")
+    # A counter, the selection as it was asked for, one digest of 32 bytes.
+    body = bytes(4) + sm3 + bytes.fromhex("000000010020") + bytes(32)
+    found = b"\x80\x01" + (10 + len(body)).to_bytes(4) + bytes(4) + body
+
+    def answers(command: bytes) -> bytes | None:
+        if code_of(command) is CommandCode.PCR_READ:
+            return found if command.endswith(sm3) else NO_SUCH_HASH
+        return None
+
+    case.seen.instead = answers
+    assert case.port.evidence(UNIQUE).pcr_banks == (Algorithm.SM3_256,)
+
+
 def test_pcrs_that_nobody_asked_for_are_a_failure(case: Case) -> None:
     challenge = case.challenge(case.port.evidence(UNIQUE))
     # A counter; of sha256, PCR 23; one digest of 32 bytes.

@@ -3,7 +3,6 @@ each time, never by another key, and never sent when they cannot be."""
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from bcd.protocol.files import identity_json
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.e2e.lifecycle.background import GRACE, SHORT
 from tests.e2e.lifecycle.lives import Running, start_plane
 from tests.e2e.tpm.test_commands_sent import PROFILE
-from tests.fakes import commands, swtpm
-from tests.fakes.fitted_machine import FittedMachine, OnSwTpm, on_swtpm
+from tests.fakes import commands
+from tests.fakes.fitted_machine import OnSwTpm, on_swtpm
 from tests.fakes.node_process import until
 from tests.fakes.plane import Plane, control_plane
 from tests.fakes.tpm_proxy import Before, refuse
@@ -78,10 +76,6 @@ def why(running: Running, times: int = 1) -> str:
     return str(found)
 
 
-def ak_of(one: FittedMachine) -> bytes | None:
-    return identity_json.decode((one.machine.data / "identity.json").read_bytes()).leaf.ak_name
-
-
 def serials(plane: Plane, node: str) -> list[Any]:
     """The certificates that the control plane has issued to it."""
     shown: Any = plane.json("nodes", "show", node)
@@ -98,7 +92,7 @@ def test_three_renewals_are_certified_through_restarts_and_a_reset_brings_the_sa
         with up(one) as running:
             renewed(one, running)
         keys.add((one.fitted.machine.data / "node.key").read_bytes())
-        assert ak_of(one.fitted) == ak
+        assert one.fitted.leaf.ak_name == ak
     assert len(keys) == 4
     assert len(serials(plane, node)) == 4
     row = one.fitted.row()
@@ -110,7 +104,7 @@ def test_three_renewals_are_certified_through_restarts_and_a_reset_brings_the_sa
     assert (row["id"], row["akName"], row["generation"]) == (node, ak.hex(), 2)
     with up(one) as running:
         renewed(one, running)
-    assert ak_of(one.fitted) == ak
+    assert one.fitted.leaf.ak_name == ak
     assert one.tpm.transient() == ""
 
 
@@ -127,7 +121,7 @@ def test_three_renewals_of_one_process_leave_room_in_the_tpm(tmp_path_factory: p
         until(lambda: one.tpm.transient().count("0x80") <= 2, one.tpm.transient)
         running.stop()
         assert one.tpm.transient() == ""
-        assert ak_of(one.fitted) == one.ak_name
+        assert one.fitted.leaf.ak_name == one.ak_name
 
 
 def test_a_node_that_joined_by_token_renews_without_an_attestation_wherever_its_key_is(plane: Plane) -> None:
@@ -137,7 +131,7 @@ def test_a_node_that_joined_by_token_renews_without_an_attestation_wherever_its_
         with up(one) as running:
             renewed(one, running)
         assert one.fitted.status()["nodeKey"] == "tpm"
-        assert ak_of(one.fitted) is None
+        assert one.fitted.leaf.ak_name is None
         assert one.fitted.row()["nodeKey"] == "unattested"
         assert set(one.proxy.counts) == {"CREATE_PRIMARY", "SIGN", "FLUSH_CONTEXT"}
 
@@ -189,7 +183,7 @@ def test_an_endorsement_password_ends_renewals_until_it_is_taken_away(one: OnSwT
     one.tpm.tool("tpm2_changeauth", "-c", "endorsement", "-p", "secret")
     with up(one) as running:
         renewed(one, running)
-    assert ak_of(one.fitted) == one.ak_name
+    assert one.fitted.leaf.ak_name == one.ak_name
 
 
 def test_b34_an_owner_password_makes_no_file_key_of_a_certified_one(one: OnSwTpm) -> None:
@@ -212,7 +206,7 @@ def test_a_certification_that_fails_is_made_at_the_next_attempt(one: OnSwTpm) ->
         ask(one)
         assert why(running).startswith("renewal: the TPM's attestation key certifying the next key: ")
         running.wait(" renewed ")
-    assert ak_of(one.fitted) == one.ak_name
+    assert one.fitted.leaf.ak_name == one.ak_name
 
 
 def test_a_tpm_that_is_cleared_under_a_node_renews_nothing_and_says_how_to_come_back(
@@ -269,52 +263,3 @@ def test_b48_two_machines_with_copies_of_one_tpm_and_one_disk_both_end(tmp_path:
             assert (one.fitted.id, one.fitted.row()["generation"]) == (node, 3)
     finally:
         plane.stop()
-
-
-# ---- how many commands
-
-# The request is signed once, the renewal's proof and the next handshake once each. Of a join the node key, the RSA
-# key, the ECC key and the attestation key are derived once each, and flushed; NV is looked at where a certificate of
-# each, and a chain, may be.
-JOIN = Counter({
-    "NV_READ_PUBLIC": 3, "PCR_READ": 2, "CREATE_PRIMARY": 4, "START_AUTH_SESSION": 1, "POLICY_SECRET": 1,
-    "ACTIVATE_CREDENTIAL": 1, "QUOTE": 1, "CERTIFY": 1, "SIGN": 1, "FLUSH_CONTEXT": 4,
-})  # fmt: skip
-# With a persistent RSA key, and its certificate in parts of 512 bytes.
-MANUFACTURED = JOIN + Counter({"NV_READ": 3, "READ_PUBLIC": 1, "CREATE_PRIMARY": -1, "FLUSH_CONTEXT": -1})
-RENEWAL = Counter({"CREATE_PRIMARY": 2, "CERTIFY": 1, "SIGN": 3, "FLUSH_CONTEXT": 1})
-
-
-def show(capsys: pytest.CaptureFixture[str], what: str, one: OnSwTpm) -> "Counter[str]":
-    known = {code.value: code.name for code in CommandCode}
-    with capsys.disabled():
-        print(f"\n{what}: {len(one.proxy.codes)} commands: {' '.join(known[code] for code in one.proxy.codes)}")
-    return one.proxy.counts
-
-
-def test_a_join_asks_the_tpm_for_no_more_than_it_needs(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
-    with on_swtpm(plane) as one:
-        one.fitted.allowed()
-        one.proxy.forget()
-        one.fitted.joined()
-        assert show(capsys, "a join by TPM without certificates", one) <= JOIN
-
-
-def test_a_join_with_a_persistent_key_derives_one_less(
-    plane: Plane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    swtpm.manufacture(tmp_path / "made", "--create-ek-cert")
-    with on_swtpm(plane, tmp_path / "made") as one:
-        kept = one.tpm.kept()
-        one.fitted.allowed()
-        one.proxy.forget()
-        one.fitted.joined()
-        assert show(capsys, "a join by TPM with a persistent key and its certificate", one) <= MANUFACTURED
-        assert one.tpm.kept() == kept
-
-
-def test_a_renewal_asks_the_tpm_for_no_more_than_it_needs(one: OnSwTpm, capsys: pytest.CaptureFixture[str]) -> None:
-    with up(one) as running:
-        one.proxy.forget()
-        renewed(one, running)
-        assert show(capsys, "a certified renewal and the session after it", one) <= RENEWAL
