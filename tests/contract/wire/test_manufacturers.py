@@ -211,6 +211,7 @@ def root(der: bytes, site: SiteId | None = None) -> EkRoot:
 
 
 def test_swtpms_certificate_has_what_only_the_tcg_knows_and_counts(certified: tuple[OfferedEk, list[bytes]]) -> None:
+    """Field report B45."""
     offered, cas = certified
     assert "2.5.29.17" in read(offered.certificate).critical
     assert len(cas) == 2

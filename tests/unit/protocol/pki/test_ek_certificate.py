@@ -55,6 +55,7 @@ def test_it_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("filler", [b"\xff", b"\x00"], ids=["ff", "00"])
 def test_padding_is_dropped(filler: bytes) -> None:
+    """Field report B43."""
     with pytest.raises(ValueError, match="ExtraData"):
         x509.load_der_x509_certificate(maker.padded(EK, filler))
     assert read(maker.padded(EK, filler)).der == EK
@@ -66,6 +67,7 @@ def test_padding_is_dropped(filler: bytes) -> None:
     ids=["TCG", "zeros", "its length", "an empty sequence", "as long as may be"],
 )
 def test_a_header_before_it_is_skipped(header: bytes) -> None:
+    """Field report B44."""
     assert read(maker.padded(header + EK)).der == EK
 
 
@@ -75,6 +77,7 @@ def test_a_header_is_not_looked_past_for_ever() -> None:
 
 @pytest.mark.parametrize("serial", [b"\x00\x00\x00\x11", b"\x00", b"\xff\x01", b"", b"\x01" * 40])
 def test_a_serial_number_may_be_any(serial: bytes) -> None:
+    """Field report B44."""
     found = read(form(serial=serial))
     assert ek_signature.is_signed_by(found, read(ROOT.der))
 
