@@ -10,9 +10,11 @@ class ManualClock:
     """Port `Clock`. Waiting takes no time of the test's; `waits` are the seconds asked for, `on_wait` is called after
     each of them (another process goes on meanwhile)."""
 
-    def __init__(self, now: datetime = NOW, on_wait: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, now: datetime = NOW, on_wait: Callable[[], None] | None = None, boottime_s: float = 1000.0
+    ) -> None:
         self._now = now
-        self._boottime_s = 1000.0
+        self._boottime_s = boottime_s
         self.waits: list[float] = []
         self.on_wait = on_wait
 

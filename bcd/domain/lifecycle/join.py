@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from bcd.domain.lifecycle.attest import TPM, Attest
 from bcd.domain.lifecycle.hand_over import HandOver
@@ -44,6 +45,8 @@ from bcd.protocol.pki import csr, join_response, seal
 LOCK_WAIT_S = 45.0
 # How often a TPM that is not there yet is looked for.
 TPM_LOOK_S = 0.2
+# Until when after its start a machine still finds devices (field report B37: 30 s).
+BOOT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Joined:
     already: bool
 
 
+T = TypeVar("T")
 # The request, its key, and what the TPM showed for a join by TPM.
 _Request = tuple[PendingJoin, NodeKey, TpmEvidence | None]
 
@@ -115,13 +119,17 @@ class Join:
 
     def _found(self) -> Loaded | NotJoined:
         """What is there, once the TPM that it needs is."""
-        until_s = self.clock.boottime_s() + self.tpm_wait_s
+        return self._once_the_tpm_is_there(self.load, self.tpm_wait_s)
+
+    def _once_the_tpm_is_there(self, ask: Callable[[], T], wait_s: float) -> T:
+        until_s = self.clock.boottime_s() + wait_s
         told = ""
         while True:
             try:
-                return self.load()
-            except NotThereYet as failure:
-                if self.clock.boottime_s() >= until_s:
+                return ask()
+            except TryLater as failure:
+                absent = isinstance(failure, NotThereYet) or failure.message is Message.TPM_ABSENT
+                if not absent or self.clock.boottime_s() >= until_s:
                     raise
                 if failure.text != told:
                     told = failure.text
@@ -168,6 +176,10 @@ class Join:
         return self._begin_by_tpm(wanted) if wanted.attestor == TPM else self._begin_by_token(wanted)
 
     def _begin_by_tpm(self, wanted: Wanted) -> _Request:
+        # First of all: a key made before a TPM shows up late in a boot would be a file for no reason. Who asks at a
+        # machine that has been up for long is told at once.
+        late = self.clock.boottime_s() < BOOT_S
+        self._once_the_tpm_is_there(self.attest.attestor.ak_name, self.tpm_wait_s if late else 0.0)
         key = self.keys.create()
         # Before anything is written: a TPM that shows nothing leaves no join behind that only it could go on with.
         evidence = self.attest.evidence(key)

@@ -35,6 +35,7 @@ from bcd.protocol.pb.bc.identity.v1 import statements_pb2 as pb
 from bcd.protocol.pki import csr, ecdsa, seal, statements
 from tests.fakes import joining, pki
 from tests.fakes.attestor import MemoryAttestor
+from tests.fakes.clock import ManualClock
 from tests.fakes.disk_changes import Rename
 from tests.fakes.joining import ANY_NODE, TOKEN, ControlPlane, Credential, Recorded, Silent, journal_of
 from tests.fakes.memory_disk import File, Folder, Link
@@ -719,10 +720,12 @@ class ByTpm:
     """A machine, its TPM, and a control plane that gives these answers before it issues."""
 
     answers: Sequence[Answer] = ()
+    up_s: float = 1000.0
 
     def __post_init__(self) -> None:
         self.held, self.attestor = MemoryTpmKeys(), MemoryAttestor()
-        self.node = MemoryNode(keys=HostKeys(self.held, Recorded()))
+        events = Recorded()
+        self.node = MemoryNode(keys=HostKeys(self.held, events), events=events, clock=ManualClock(boottime_s=self.up_s))
         self.credential = Credential(None)
         self.plane = ControlPlane(scripted=self.answers)
 
@@ -734,14 +737,14 @@ class ByTpm:
         self.plane = ControlPlane(scripted=answers)
         return self
 
-    def join(self, wanted: Wanted = BY_TPM) -> Joined:
+    def join(self, wanted: Wanted = BY_TPM, **more: object) -> Joined:
         attest = Attest(self.attestor, self.node.clock, self.node.events)
         parts = {"keys": self.node.keys, "load": self.node.load, "attest": attest, "recipient": never}
-        return join(self.node, self.plane, self.credential, wanted, **parts)
+        return join(self.node, self.plane, self.credential, wanted, **parts, **more)
 
-    def fails(self, wanted: Wanted = BY_TPM) -> Failure:
+    def fails(self, wanted: Wanted = BY_TPM, **more: object) -> Failure:
         with pytest.raises(Failure) as caught:
-            self.join(wanted)
+            self.join(wanted, **more)
         return caught.value
 
 
@@ -758,7 +761,7 @@ def test_a_join_by_tpm_reads_no_credential_and_seals_nothing() -> None:
     assert second.answer is not None
     assert second.answer.id == "c-1"
     assert second.answer.certification == Attestation(sha256(first.pending.csr).digest(), bytes(64))
-    assert case.attestor.calls == ["evidence", "answer", "release"]
+    assert case.attestor.calls == ["ak_name", "evidence", "answer", "release"]
 
 
 def test_a_machine_whose_tpm_takes_no_key_proves_the_tpm_alone() -> None:
@@ -780,6 +783,29 @@ def test_a_tpm_that_shows_nothing_leaves_no_join_behind() -> None:
     assert case.plane.sent == []
 
 
+def test_b37_a_join_by_tpm_waits_for_a_tpm_that_shows_up_late_in_a_boot_and_makes_its_key_there() -> None:
+    case = ByTpm(up_s=20.0)
+    case.held.trouble = case.attestor.trouble = ABSENT
+    there_s = case.node.clock.boottime_s() + 3.0
+
+    def look() -> None:
+        if case.node.clock.boottime_s() >= there_s:
+            case.held.trouble = case.attestor.trouble = None
+
+    case.node.clock.on_wait = look
+    assert case.gets(case.challenge()).join(tpm_wait_s=30.0).kind is KeyKind.TPM
+    assert case.node.told("info")[0] == "waiting for the TPM"
+
+
+def test_a_join_by_tpm_on_a_machine_without_one_makes_no_key_at_all() -> None:
+    case = ByTpm()
+    case.held.trouble = case.attestor.trouble = ABSENT
+    assert case.fails(tpm_wait_s=30.0) is ABSENT
+    assert case.node.files == {}
+    assert case.node.told("info") == []
+    assert case.node.clock.waits == []
+
+
 def test_an_answer_that_was_lost_is_sent_again_and_made_once() -> None:
     case = ByTpm()
     case.gets(case.challenge(), Failed("lost"), Failed("lost")).join()
@@ -793,13 +819,13 @@ def test_after_an_approval_there_is_a_fresh_round() -> None:
     case.gets(case.challenge(), Pending("p-1", 1.0), case.challenge("c-2")).join()
     assert [one.answer.id if one.answer else "" for one in case.plane.sent] == ["", "c-1", "", "c-2"]
     assert case.plane.sent[-1].pending.pending_id == "p-1"
-    assert case.attestor.calls == ["evidence", "answer", "release", "release", "answer", "release"]
+    assert case.attestor.calls == ["ak_name", "evidence", "answer", "release", "release", "answer", "release"]
 
 
 def test_while_a_person_is_asked_the_tpm_is_given_back() -> None:
     case = ByTpm()
     case.gets(Pending("p-1", 1.0), Pending("p-1", 1.0), case.challenge()).join()
-    assert case.attestor.calls == ["evidence", "release", "release", "answer", "release"]
+    assert case.attestor.calls == ["ak_name", "evidence", "release", "release", "answer", "release"]
 
 
 def test_a_join_by_tpm_that_was_cut_off_goes_on_with_the_same_request_and_fresh_evidence() -> None:
