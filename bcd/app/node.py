@@ -91,11 +91,15 @@ class Node(Parts):
     def _pair(self, loaded: Loaded) -> Pair:
         """The leaf with its key: in `node.key`, or still in `node.key.next` where the disk could not be put right."""
         leaf = loaded.identity.leaf
+        unavailable: KeyUnavailable | None = None
         for name in (KEY, NEXT_KEY):
             record = self.fs.read(name, MAX_FILE_BYTES)
             key = self.keys.open(record) if record is not None else None
             if isinstance(key, KeyUnavailable):
-                raise TryLater(Message.KEY_UNAVAILABLE, why=key.why)
-            if key is not None and not isinstance(key, KeyState) and key.spki == leaf.spki:
+                # The other one may be the leaf's all the same.
+                unavailable = key
+            elif key is not None and not isinstance(key, KeyState) and key.spki == leaf.spki:
                 return Pair(leaf, loaded.identity.chain, key)
+        if unavailable is not None:
+            raise TryLater(Message.KEY_UNAVAILABLE, why=unavailable.why)
         raise MustJoinAgain(Message.KEY_MISMATCH)

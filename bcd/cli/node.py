@@ -16,7 +16,8 @@ _EPILOG = """exit status
   1   the certificate was revoked: only joining again brings the machine back; must not be restarted
   2   the command line is wrong
   70  a defect of bcd
-  75  try later: not joined yet, in use by another process, identity changed on disk
+  75  try later: not joined yet, the key is in a TPM that cannot be asked, in use by another process, identity changed
+      on disk
   76  the identity does not load or does not match its key
   77  a file may not be read by this user
   78  configuration, modes and owners, another node's journal"""

@@ -714,6 +714,20 @@ def test_no_time_a_gateway_tells_ends_the_node(server_time: datetime) -> None:
 # ---- the TPM
 
 
+def test_it_starts_with_a_next_key_in_a_file_where_the_key_before_is_in_a_tpm_that_cannot_be_asked() -> None:
+    """A renewal into a file was cut off before its last rename, and the disk is read-only."""
+    held = MemoryTpmKeys()
+    world = World(node=MemoryNode(keys=HostKeys(held, Recorded())))
+    before = world.node.keys.create().record
+    world.node.put(KEY, before)
+    world.node.put(NEXT_KEY, record())
+    world.node.disk.read_only = True
+    held.trouble = LOCKED
+    world.run(60)
+    assert world.told("session up")
+    assert (world.files[KEY], world.files[NEXT_KEY]) == (before, record())
+
+
 def in_tpm() -> tuple[World, MemoryTpmKeys]:
     """A world whose node has joined with a file key, on a machine with a TPM."""
     held = MemoryTpmKeys()
