@@ -204,7 +204,8 @@ def test_a_tpm_is_refused_admitted_by_its_manufacturer_and_shut_out(fresh: Plane
 
     assert machine.run("join", "--attestor", "tpm", env=tpm).status == 77
     (refusal,) = rows(fresh, "refusals", "list")
-    assert (refusal["reason"], refusal["detail"]) == ("ek-ca-unknown", "no CA known here is CN=bcd test TPM issuing CA")
+    assert refusal["reason"] == "ek-ca-unknown"
+    assert refusal["detail"].startswith("no CA known here is CN=bcd test TPM issuing CA (endorsement key sha256:")
 
     assert rows(fresh, "ek-roots", "import", str(maker_of_it))["added"] == 2
     (root,) = [row for row in rows(fresh, "ek-roots", "list") if row["subject"] == row["issuer"]]
