@@ -22,8 +22,8 @@ NO_TESTS_COLLECTED = 5
 ALONE = ("bench",)
 # Takes long, and its folders know nothing of each other: a process each.
 SPLIT = ("e2e",)
-# What fails quickest is known first. Small parts before the two long suites, which then begin and end at the same time.
-BESIDE_ORDER = ("unit", "e2e", "crash", "contract")
+# What fails quickest is known first; then the longest, so that small parts are left to fill the lanes' ends.
+FIRST = ("unit", "e2e/tpm", "crash", "contract", "e2e/node", "e2e/test_demo.py")
 
 
 def main(chosen: Sequence[str], root: Path = ROOT) -> int:
@@ -88,13 +88,13 @@ def run_suites(root: Path, suites: Sequence[str]) -> tuple[list[tally.Outcome], 
 
 def parts_beside(root: Path, suites: Sequence[str]) -> list[lanes.Part]:
     """What runs in lanes, in the order in which it begins."""
-    ordered = [suite for suite in BESIDE_ORDER if suite in suites]
     parts: list[lanes.Part] = []
-    for suite in ordered + [suite for suite in suites if suite not in ordered]:
+    for suite in suites:
         inside = sorted((root / "tests" / suite).iterdir()) if suite in SPLIT else []
         names = [path.name for path in inside if path.match("test_*.py") or any(path.rglob("test_*.py"))]
         parts += [_part(root, suite, name) for name in names] or [_part(root, suite)]
-    return parts
+    begins = {f"tests/{name}": number for number, name in enumerate(FIRST)}
+    return sorted(parts, key=lambda part: begins.get(part.name, len(begins)))
 
 
 def _part(root: Path, suite: str, *inside: str) -> lanes.Part:

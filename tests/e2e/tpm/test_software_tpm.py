@@ -169,7 +169,8 @@ def test_a_file_that_is_no_tpm(content: bytes | None, why: str, tmp_path: Path) 
     done = tpm("clear", state)
     assert done.status == 78
     assert why in done.last_error
-    assert identify(state)[0].status == 75
+    # One that is not there yet may be there soon; one that is something else is a setting to mend.
+    assert identify(state)[0].status == (75 if content is None else 78)
     assert content is None or state.read_bytes() == content
 
 

@@ -79,7 +79,7 @@ def test_a_part_that_dies_leaves_no_report_of_a_suite_with_fewer_tests(root: Pat
     assert not (root / ".test-results" / "e2e.xml").exists()
 
 
-def test_small_parts_begin_before_the_long_suites(root: Path) -> None:
+def test_unit_begins_then_what_is_long_and_last_what_is_small(root: Path) -> None:
     for name in ("other", "contract", "crash", "e2e/tpm", "e2e/node", "unit"):
         _suite(root, name, "")
     (root / "tests" / "e2e" / "test_demo.py").touch()
@@ -87,11 +87,11 @@ def test_small_parts_begin_before_the_long_suites(root: Path) -> None:
     parts = parts_beside(root, ["unit", "contract", "e2e", "crash", "other"])
     assert [part.name.removeprefix("tests/") for part in parts] == [
         "unit",
-        "e2e/node",
-        "e2e/test_demo.py",
         "e2e/tpm",
         "crash",
         "contract",
+        "e2e/node",
+        "e2e/test_demo.py",
         "other",
     ]
     assert {part.suite for part in parts} == {"unit", "e2e", "crash", "contract", "other"}
