@@ -1,9 +1,9 @@
 """`bcd node`."""
 
-import signal
 from collections.abc import Sequence
 
 from bcd.adapters.host.process import harden
+from bcd.adapters.host.signals import on_stop
 from bcd.app.inbox import Inbox
 from bcd.cli import options
 from bcd.cli.build import Build
@@ -36,8 +36,7 @@ def run(build: Build, argv: Sequence[str]) -> int:
     config = settings.read(given.config, options.config_flags(given))
     events = LogEvents(config.log_level, config.log_format)
     inbox = Inbox()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: inbox.stop())
+    on_stop(inbox.stop, lambda: inbox.stopped)
     container = build.container()(config=config, events=events)
     try:
         container.daemon()(inbox)
