@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bcd.adapters.host.process import harden, restart_dropping, restart_without
+from bcd.adapters.host.signals import on_stop
 from bcd.cli import options, render
 from bcd.cli.build import Build
 from bcd.domain.model.failures import Exit, Message, Refused, TryLater, Usage
@@ -50,11 +50,23 @@ def run(build: Build, argv: Sequence[str]) -> int:
     _take_out_of_environment(given)
     # After the restart, which undoes it, and before anything of the token is read.
     harden()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _end_at_once()
     try:
         return _join(build, given, _wanted(role, node_id, given.attestor))
     except KeyboardInterrupt:
         raise TryLater(Message.INTERRUPTED) from None
+
+
+def _end_at_once() -> None:
+    """SIGTERM and Ctrl-C break into whatever is waited for, an approval's hour as well."""
+    heard = False
+
+    def hear() -> None:
+        nonlocal heard
+        heard = True
+        raise KeyboardInterrupt
+
+    on_stop(hear, lambda: heard)
 
 
 def _parser(build: Build) -> options.Parser:
