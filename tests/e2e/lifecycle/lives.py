@@ -172,6 +172,14 @@ def identity_files(machine: Machine) -> dict[str, bytes]:
     return {name: (machine.data / name).read_bytes() for name in names if (machine.data / name).exists()}
 
 
+def until_stored(machine: Machine, before: Mapping[str, bytes]) -> None:
+    """What a Welcome told is on the disk: a thread of its own writes it, after "session up" is logged."""
+    end = time.monotonic() + PATIENCE_S
+    while identity_files(machine) == before:
+        assert time.monotonic() < end, "what the Welcome told was never stored"
+        time.sleep(0.02)
+
+
 def public_key_of_leaf(identity: bytes) -> bytes:
     return _openssl("x509", "-inform", "DER", "-noout", "-pubkey", stdin=leaf_of(identity))
 

@@ -5,7 +5,16 @@ from contextlib import contextmanager
 
 from tests.e2e.lifecycle.background import Stage, in_background
 from tests.e2e.lifecycle.conftest import HOSTS
-from tests.e2e.lifecycle.lives import Running, ask_renewal, change_settings, gate, identity_files, joined, judge
+from tests.e2e.lifecycle.lives import (
+    Running,
+    ask_renewal,
+    change_settings,
+    gate,
+    identity_files,
+    joined,
+    judge,
+    until_stored,
+)
 from tests.fakes.outside import clock_of
 from tests.fakes.plane import Plane
 
@@ -16,8 +25,10 @@ def test_a_revocation_while_the_node_is_disconnected_ends_it_when_it_is_back(sta
     plane = stage.long()
     machine, node = joined(plane, "revoked")
     with gate(plane, stage.place("revoked-etc") / "etc") as (way, config):
+        before = identity_files(machine)
         running = Running(machine, config=config)
         running.wait("session up")
+        until_stored(machine, before)
         way.shut()
         running.wait("session ended")
         before = identity_files(machine)
