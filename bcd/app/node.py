@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from bcd.app.inbox import Inbox, Stopping
 from bcd.app.life import Life
 from bcd.app.parts import LoadAnew, Parts
-from bcd.domain.model.datadir import KEY, MAX_FILE_BYTES, NEXT_KEY
+from bcd.domain.lifecycle.await_tpm import TPM_LOOK_S
+from bcd.domain.model.datadir import KEY, LOCK_WAIT_S, MAX_FILE_BYTES, NEXT_KEY
 from bcd.domain.model.failures import Message, MustJoinAgain, NotJoined, NotThereYet, TryLater
 from bcd.domain.model.identity import Leaf
 from bcd.domain.model.keys import KeyState, KeyUnavailable
@@ -18,11 +19,8 @@ from bcd.domain.model.loading import Loaded
 from bcd.ports.gateway import Pair
 from bcd.ports.journal import NodeJournal
 
-LOCK_WAIT_S = 45.0
 # SIGTERM ends a node within a second, whatever it waits for.
 LOCK_LOOK_S = 0.5
-# How often a TPM that is not there yet is looked for.
-TPM_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)

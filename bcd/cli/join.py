@@ -10,12 +10,14 @@ from bcd.adapters.host.process import harden, restart_dropping, restart_without
 from bcd.adapters.host.signals import on_stop
 from bcd.cli import options, render
 from bcd.cli.build import Build
+from bcd.domain.model.datadir import LOCK_WAIT_S
 from bcd.domain.model.failures import Exit, Message, Refused, TryLater, Usage
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.tokens import MAX_TOKEN_BYTES
 
 if TYPE_CHECKING:
-    from bcd.domain.lifecycle.join import Joined, Wanted
+    from bcd.domain.lifecycle.begin_join import Wanted
+    from bcd.domain.lifecycle.join import Joined
     from bcd.ports.credential import CredentialSource
     from bcd.ports.events import Events
     from bcd.protocol.files.config import Config
@@ -105,7 +107,7 @@ def _take_out_of_environment(given: argparse.Namespace) -> None:
 
 
 def _wanted(role: Role, node_id: NodeId | None, attestor: str | None) -> "Wanted":
-    from bcd.domain.lifecycle.join import Wanted
+    from bcd.domain.lifecycle.begin_join import Wanted
 
     return Wanted(role, node_id, attestor)
 
@@ -138,8 +140,6 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
 def _reset(container: "Node", *, by_tpm: bool) -> None:
     """Moves the identity aside, once everything is there to join again with: a configuration, and a key to seal to and
     a token, or a TPM that can attest."""
-    from bcd.domain.lifecycle.join import LOCK_WAIT_S
-
     if by_tpm:
         container.join()
         container.attestor().ak_name()
@@ -148,7 +148,9 @@ def _reset(container: "Node", *, by_tpm: bool) -> None:
 
         source: CredentialSource = container.credential()
         container.credential.override(Taken(source.take(), source))
-        container.join().recipient()
+        # Made with the token that was taken, not before.
+        container.join()
+        container.recipient()
     reset = container.reset()
     with container.fs().lock(LOCK_WAIT_S):
         render.was_reset(reset())

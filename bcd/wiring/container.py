@@ -20,11 +20,15 @@ from bcd.adapters.tpm.client import Client
 from bcd.adapters.tpm.device import DeviceLink
 from bcd.adapters.tpm.identify import LinkedTpm
 from bcd.adapters.tpm.keys import LinkedKeys
+from bcd.domain.lifecycle.ask_to_join import AskToJoin
 from bcd.domain.lifecycle.attest import Attest
+from bcd.domain.lifecycle.await_tpm import AwaitTpm
+from bcd.domain.lifecycle.begin_join import BeginJoin
 from bcd.domain.lifecycle.hand_over import HandOver
 from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.reset import Reset
+from bcd.domain.lifecycle.store_join import StoreJoin
 from bcd.domain.model.failures import FixConfiguration, Message
 from bcd.domain.model.keys import KeyUnavailable
 from bcd.domain.model.pins import Pins
@@ -132,6 +136,8 @@ class Node(containers.DeclarativeContainer):
     record: providers.Provider[LocalFs | None] = providers.Singleton(node.record_directory, config)
     journal: providers.Provider[Journal] = providers.Singleton(SqliteJournal, config.provided.data_dir)
     transport: providers.Provider[JoinTransport] = providers.Singleton(_transport, config, clock)
+    # Called when a token is to be sealed, and not before: a join by TPM needs no key to seal to.
+    recipient: providers.Provider[seal.Recipient] = providers.Callable(_recipient, config)
 
     load = providers.Singleton(Load, fs, keys, events, config.provided.data_dir)
     hand_over = providers.Singleton(HandOver, fs, events)
@@ -147,25 +153,44 @@ class Node(containers.DeclarativeContainer):
         entropy=entropy,
         events=events,
     )
-    join = providers.Singleton(
-        Join,
+    attest = providers.Singleton(Attest, attestor, clock, events)
+    await_tpm = providers.Singleton(AwaitTpm, clock, events)
+    begin_join = providers.Singleton(
+        BeginJoin,
         fs=fs,
         path=config.provided.data_dir,
-        record=record,
-        load=load,
-        hand_over=hand_over,
         keys=keys,
-        attest=providers.Singleton(Attest, attestor, clock, events),
-        transport=transport,
+        attest=attest,
+        await_tpm=await_tpm,
         credential=credential,
-        recipient=providers.Callable(_recipient, config).provider,
+        recipient=recipient.provider,
+        clock=clock,
+        events=events,
+        tpm_wait_s=config.provided.tpm_wait_s,
+    )
+    ask_to_join = providers.Singleton(
+        AskToJoin,
+        fs=fs,
+        attest=attest,
+        transport=transport,
         hardware=hardware,
-        journal=journal,
         signing_pins=providers.Callable(_pins, config, "join_signing_key_pin"),
         clock=clock,
         entropy=entropy,
         events=events,
         version=bcd.__version__,
+    )
+    join = providers.Singleton(
+        Join,
+        fs=fs,
         check_directory=providers.Callable(node.check_directory, config).provider,
+        load=load,
+        await_tpm=await_tpm,
+        begin=begin_join,
+        ask=ask_to_join,
+        store=providers.Singleton(StoreJoin, fs, record, journal, clock, events),
+        hand_over=hand_over,
+        credential=credential,
+        events=events,
         tpm_wait_s=config.provided.tpm_wait_s,
     )

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from bcd.adapters.fs.local import LocalFs, Owner
-from bcd.domain.lifecycle.join import LOCK_WAIT_S
 from bcd.domain.lifecycle.reset import Reset
-from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, NEXT_KEY, PENDING, reset_name
+from bcd.domain.model.datadir import IDENTITY, JOIN_RECORD, KEY, LOCK_WAIT_S, NEXT_KEY, PENDING, reset_name
 from bcd.domain.model.failures import Message, TryLater
 from tests.crash.directories import BEFORE, PATH, STALE_NEXT, previous
 from tests.crash.judge import judge_end, judge_load, request_of, second_join

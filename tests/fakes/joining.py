@@ -5,21 +5,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bcd.adapters.keys.file import FileKeys
+from bcd.domain.lifecycle.ask_to_join import AskToJoin
 from bcd.domain.lifecycle.attest import Attest
+from bcd.domain.lifecycle.await_tpm import AwaitTpm
+from bcd.domain.lifecycle.begin_join import BeginJoin, Wanted
 from bcd.domain.lifecycle.hand_over import HandOver
-from bcd.domain.lifecycle.join import Join, Wanted
+from bcd.domain.lifecycle.join import Join
 from bcd.domain.lifecycle.load import Load
+from bcd.domain.lifecycle.store_join import StoreJoin
 from bcd.domain.model.claims import Claims
 from bcd.domain.model.datadir import JOURNAL, MAX_FILE_BYTES
 from bcd.domain.model.failures import Message, Usage
 from bcd.domain.model.joining import Answer, Failed, Issued, JoinDenied
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.pending import PendingJoin
+from bcd.domain.model.pins import Pins
 from bcd.domain.model.tokens import JoinToken
+from bcd.ports.attestor import Attestor
 from bcd.ports.clock import Clock
 from bcd.ports.fs import Fs
-from bcd.ports.join_transport import JoinQuestion
+from bcd.ports.hardware import Hardware
+from bcd.ports.join_transport import JoinQuestion, JoinTransport
 from bcd.ports.journal import CorruptJournal, JournalOf, JournalState, NoJournal
+from bcd.ports.keys import KeyStore
 from bcd.protocol.pki import csr, ecdsa, seal
 from tests.fakes import pki
 from tests.fakes.attestor import MemoryAttestor
@@ -170,32 +178,36 @@ def load(fs: Fs, path: str) -> Load:
 def join(
     fs: Fs,
     path: str,
-    plane: ControlPlane | Silent,
+    plane: JoinTransport,
     credential: Credential,
     *,
     clock: Clock | None = None,
     record: Fs | None = None,
     events: Recorded | None = None,
+    keys: KeyStore | None = None,
+    attestor: Attestor | None = None,
+    hardware: Hardware | None = None,
+    recipient: Callable[[], seal.Recipient] = lambda: RECIPIENT,
+    signing_pins: Pins = pki.PINS,
+    check_directory: Callable[[], None] = lambda: None,
+    tpm_wait_s: float = 0.0,
 ) -> Join:
     """The real lifecycle with fakes at every port but `fs` and the keys."""
     told = events if events is not None else Recorded()
     time = clock if clock is not None else ManualClock()
+    store = keys if keys is not None else FileKeys()
+    attest = Attest(attestor if attestor is not None else MemoryAttestor(), time, told)
+    await_tpm = AwaitTpm(time, told)
     return Join(
         fs=fs,
-        path=path,
-        record=record,
-        load=Load(fs, FileKeys(), told, path),
+        check_directory=check_directory,
+        load=Load(fs, store, told, path),
+        await_tpm=await_tpm,
+        begin=BeginJoin(fs, path, store, attest, await_tpm, credential, recipient, time, told, tpm_wait_s),
+        ask=AskToJoin(fs, attest, plane, hardware or Machine(), signing_pins, time, Half(), told, version="0.0.0-test"),
+        store=StoreJoin(fs, record, JournalIn(fs), time, told),
         hand_over=HandOver(fs, told),
-        keys=FileKeys(),
-        attest=Attest(MemoryAttestor(), time, told),
-        transport=plane,
         credential=credential,
-        recipient=lambda: RECIPIENT,
-        hardware=Machine(),
-        journal=JournalIn(fs),
-        signing_pins=pki.PINS,
-        clock=time,
-        entropy=Half(),
         events=told,
-        version="0.0.0-test",
+        tpm_wait_s=tpm_wait_s,
     )

@@ -9,10 +9,8 @@ from bcd.adapters.fs.local import LocalFs
 from bcd.adapters.fs.syscalls import Syscalls
 from bcd.adapters.keys.file import FileKey, FileKeys
 from bcd.controlplane.domain import gateway as answers
-from bcd.domain.lifecycle.attest import Attest
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
-from bcd.domain.lifecycle.hand_over import HandOver
-from bcd.domain.lifecycle.join import Join, Joined
+from bcd.domain.lifecycle.join import Joined
 from bcd.domain.lifecycle.load import Load
 from bcd.domain.lifecycle.renew import NextKey, Renew, RenewOutcome
 from bcd.domain.lifecycle.reset import Reset
@@ -36,11 +34,11 @@ from bcd.ports.gateway import (
     Welcome,
 )
 from bcd.ports.keys import NodeKey
-from tests.fakes import pki
+from tests.fakes import joining, pki
 from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.clock import ManualClock
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
-from tests.fakes.joining import ANY_NODE, Credential, Half, JournalIn, Recorded
+from tests.fakes.joining import ANY_NODE, Credential, Recorded
 from tests.fakes.memory_transport import MemoryTransport
 
 HELLO_SENT = "Hello sent"
@@ -145,25 +143,19 @@ class Life:
 
     def join(self, token: str | None = None) -> Joined:
         """`bcd join`, with a token or without."""
-        return Join(
-            fs=self.fs,
-            path=self.path,
-            record=None,
-            load=self.load,
-            hand_over=HandOver(self.fs, self.events),
-            keys=self.keys,
-            attest=Attest(MemoryAttestor(), self.clock, self.events),
-            transport=MemoryTransport(self.plane),
-            credential=Credential(token.encode() if token is not None else None),
-            recipient=lambda: self.plane.recipient,
-            hardware=_Hardware(self.claims),
-            journal=JournalIn(self.fs),
-            signing_pins=self.pins,
+        join = joining.join(
+            self.fs,
+            self.path,
+            MemoryTransport(self.plane),
+            Credential(token.encode() if token is not None else None),
             clock=self.clock,
-            entropy=Half(),
             events=self.events,
-            version="0.0.0-test",
-        )(ANY_NODE)
+            keys=self.keys,
+            hardware=_Hardware(self.claims),
+            recipient=lambda: self.plane.recipient,
+            signing_pins=self.pins,
+        )
+        return join(ANY_NODE)
 
     def reset(self) -> tuple[Moved, ...]:
         with self.fs.lock(0):

@@ -7,7 +7,7 @@ from hashlib import sha256
 from bcd.domain.lifecycle.attest import name_of
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.model.attestation import KeyAttestation
-from bcd.domain.model.datadir import IDENTITY, KEY, MAX_FILE_BYTES, NEXT_KEY
+from bcd.domain.model.datadir import IDENTITY, KEY, LOCK_WAIT_S, MAX_FILE_BYTES, NEXT_KEY
 from bcd.domain.model.failures import Failure, Message, MustJoinAgain, TryLater
 from bcd.domain.model.identity import Identity, Leaf
 from bcd.domain.model.keys import KeyState
@@ -19,9 +19,6 @@ from bcd.ports.keys import KeyStore, NodeKey
 from bcd.protocol.files import identity_json, node_key
 from bcd.protocol.files.encoding import MalformedFile
 from bcd.protocol.pki import issued, renew_pop, renew_response
-
-LOCK_WAIT_S = 45.0
-
 
 # The next key twice and identity.json, each as a temporary file beside what it replaces: some 10 KiB with a long chain.
 ROOM_BYTES = 16 << 10

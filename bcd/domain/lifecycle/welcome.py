@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
+from bcd.domain.model.datadir import LOCK_WAIT_S
 from bcd.domain.model.identity import Identity, Leaf, Trust
 from bcd.domain.model.pins import Pins
 from bcd.ports.events import Events
 from bcd.ports.fs import Fs
 from bcd.protocol.pki import trust_bundle
-
-LOCK_WAIT_S = 45.0
 
 
 @dataclass(frozen=True)

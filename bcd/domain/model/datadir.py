@@ -25,6 +25,8 @@ DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 # identity.json of a node with a long chain and a large bundle stays far below this.
 MAX_FILE_BYTES = 1 << 20
+# Decision 3: how long a writer waits for another.
+LOCK_WAIT_S = 45.0
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,13 @@ def test_every_part_of_a_join_is_what_its_field_says(container: type[Node], tmp_
     join = built(container, tmp_path).join()
     assert isinstance(join, Join)
     assert set(vars(join)) == set(inspect.signature(Join).parameters)
-    assert join.path == f"{tmp_path}/data"
-    assert join.fs is join.load.fs
-    assert join.fs is join.hand_over.fs
-    assert join.recipient().spki == pki.spki(pki.ENCRYPTION_KEY)
-    assert join.signing_pins.match(pki.spki(pki.ENCRYPTION_KEY))
+    for made in (join.begin, join.ask, join.store):
+        assert set(vars(made)) == set(inspect.signature(type(made)).parameters)
+    assert join.begin.path == f"{tmp_path}/data"
+    assert {join.fs} == {part.fs for part in (join.load, join.begin, join.ask, join.store, join.hand_over)}
+    assert join.begin.credential is join.credential
+    assert join.begin.recipient().spki == pki.spki(pki.ENCRYPTION_KEY)
+    assert join.ask.signing_pins.match(pki.spki(pki.ENCRYPTION_KEY))
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -80,7 +82,7 @@ def test_what_a_join_needs_and_the_configuration_lacks_is_named(
 def test_the_key_to_seal_to_is_looked_for_only_when_there_is_something_to_seal(tmp_path: Path) -> None:
     join = built(Node, tmp_path, without="join_encryption_key_pin").join()
     with pytest.raises(FixConfiguration) as caught:
-        join.recipient()
+        join.begin.recipient()
     assert ": join_encryption_key_pin: missing" in caught.value.text
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bcd.adapters.tpm.link import BOUND_S
-from bcd.app.node import LOCK_WAIT_S
+from bcd.domain.model.datadir import LOCK_WAIT_S
 from bcd.domain.model.failures import Exit
 from bcd.protocol.files.config import Config
 
