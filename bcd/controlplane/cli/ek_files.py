@@ -27,6 +27,8 @@ MAX_CERTIFICATES = 2_000
 MAX_BYTES = 1 << 22
 # In a directory or a zip, which may hold readme files too, these are looked at.
 SUFFIXES = (".pem", ".crt", ".cer", ".der")
+# What everybody's zip tools write. LZMA's header would say how much memory unpacking takes.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PEM = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----(.*?)-----END ", re.DOTALL)
 
 
@@ -101,6 +103,9 @@ def _raised(error: OSError) -> None:
 
 def _in_zip(path: str) -> Iterator[tuple[str, bytes]]:
     total = 0
+    if os.path.getsize(path) > MAX_ZIP_BYTES:
+        # The list of its files is read into memory whole.
+        raise _refused(path, f"more than {MAX_ZIP_BYTES} bytes")
     try:
         with zipfile.ZipFile(path) as archive:
             if len(archive.infolist()) > MAX_FILES:
@@ -111,6 +116,8 @@ def _in_zip(path: str) -> Iterator[tuple[str, bytes]]:
                     raise _refused(path, f"{_shown(entry.filename)} leads out of it")
                 if entry.is_dir() or not entry.filename.lower().endswith(SUFFIXES):
                     continue
+                if entry.compress_type not in _METHODS:
+                    raise _refused(path, f"{_shown(entry.filename)} is packed in a way that is not known here")
                 with archive.open(entry) as file:
                     # What the directory says of its size is the maker's word.
                     data = file.read(MAX_FILE_BYTES + 1)
@@ -118,8 +125,8 @@ def _in_zip(path: str) -> Iterator[tuple[str, bytes]]:
                 if total > MAX_ZIP_BYTES:
                     raise _refused(path, f"more than {MAX_ZIP_BYTES} bytes")
                 yield entry.filename, data
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        # RuntimeError: a password is asked for.
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, ValueError, IndexError) as error:
+        # RuntimeError: a password is asked for. The last two: names and fields that are not what zipfile takes them for.
         raise _refused(path, f"the zip cannot be read ({_shown(str(error))})") from None
 
 

@@ -213,6 +213,41 @@ def test_a_zip_that_is_spoiled_is_refused(tmp_path: Path) -> None:
         assert set(found.certificates) <= {ROOT.der, OTHER.der}
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["bzip2", "lzma"])
+def test_a_zip_that_is_packed_in_another_way_is_refused(method: int, tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a.pem", pem(ROOT.der))
+    assert refused(path) == "a.pem is packed in a way that is not known here"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_zip_spoiled_in_any_way_is_told_as_such(method: int, tmp_path: Path) -> None:
+    """Names that are no UTF-8, and fields that lead nowhere: zipfile has an exception of its own for few of them."""
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("\u00fcn\u00ef.pem", pem(ROOT.der))
+    whole = path.read_bytes()
+    raised = []
+    for at in [*range(80), *range(len(whole) - 100, len(whole))]:
+        for value in (0x00, 0xFF):
+            path.write_bytes(whole[:at] + bytes((value,)) + whole[at + 1 :])
+            try:
+                ek_files.read(str(path))
+            except Failure as failure:
+                raised.append(failure)
+    assert raised
+
+
+def test_a_zip_that_is_itself_too_much_is_not_looked_into(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "all.zip", {"a.pem": pem(ROOT.der)})
+    whole = path.read_bytes()
+    path.write_bytes(bytes(ek_files.MAX_ZIP_BYTES - len(whole)) + whole)
+    assert ek_files.read(str(path)).certificates == (ROOT.der,)
+    path.write_bytes(bytes(ek_files.MAX_ZIP_BYTES + 1 - len(whole)) + whole)
+    assert refused(path) == "more than 33554432 bytes"
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="No such file"):
         ek_files.read(str(tmp_path / "none"))
