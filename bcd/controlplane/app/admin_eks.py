@@ -101,15 +101,16 @@ class EkCommands:
     def _allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
         """As `allow`, and the machine that may wait for it is answered."""
         row = self.allow(records, asked)
+        self._decide(records, row, ApprovalState.APPROVED, Kind.APPROVAL_GIVEN)
+        return row
+
+    def _decide(self, records: Records, row: ListedEk, state: ApprovalState, kind: Kind) -> None:
+        """The question whether this key may join, if somebody has put it and nobody answered yet."""
         now = self.clock.now()
         for question in records.approvals.of_credential(ek_credential(row.ek)):
             if question.state is ApprovalState.PENDING and not question.lapsed(now):
-                records.approvals.put(
-                    replace(question, state=ApprovalState.APPROVED, site=row.site or question.site, decided=now)
-                )
-                detail = {"approval": question.id, "source": question.source, "ek": row.ek}
-                self._note(records, Kind.APPROVAL_GIVEN, {**detail})
-        return row
+                records.approvals.put(replace(question, state=state, site=row.site or question.site, decided=now))
+                self._note(records, kind, {"approval": question.id, "source": question.source, "ek": row.ek})
 
     def allow(self, records: Records, asked: admin.AllowEk) -> ListedEk:
         """In the caller's transaction. Usage, NotPermitted: it may not be."""
@@ -138,6 +139,8 @@ class EkCommands:
         if row != old:
             records.eks.put(row)
             self._note(records, Kind.EK_DENIED, {"ek": ek, "note": row.note})
+        # Left open, whoever approves it later would let the key in again without having meant to.
+        self._decide(records, row, ApprovalState.DENIED, Kind.APPROVAL_DENIED)
         return views.listed_ek(records, row)
 
     def _remove(self, records: Records, ek: str) -> admin.EkRemovedView:

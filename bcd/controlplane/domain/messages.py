@@ -49,8 +49,13 @@ class Message(Enum):
         "and after 30 days only the server's log has it"
     )
     NO_SUCH_APPROVAL = "no approval {id}: see bcd-controlplane approvals list"
-    ALREADY_DECIDED = "approval {id} was {state} at {at}: for another decision the machine must join again"
-    APPROVAL_LAPSED = "approval {id} lapsed at {at}: the machine must join again, with a new token"
+    ALREADY_DECIDED = (
+        "approval {id} was {state} at {at}: for another decision the machine must join again, "
+        "or its TPM be allowed with bcd-controlplane ek allow"
+    )
+    APPROVAL_LAPSED = (
+        "approval {id} lapsed at {at}: the machine must join again, with a new token or, as before, by its TPM"
+    )
     APPROVAL_WANTS_SITE = (
         "approval {id} is for the TPM {ek}, and no token says where it belongs: name its site with --site"
     )

@@ -269,6 +269,19 @@ def test_a_question_that_lapsed_or_was_denied_stays_what_it_is(plane: MemoryCont
     assert {id_: state for id_, (state, _) in answers(plane).items()} == {"a-1": "lapsed", "a-2": "denied"}
 
 
+def test_denying_a_key_answers_the_machine_that_waits(plane: MemoryControlPlane) -> None:
+    """Whoever finds the question later does not let the key in again unawares."""
+    waits(plane)
+    waits(plane, "a-2", f"sha256:{'cd' * 32}")
+    plane.admin(admin_eks.DenyEk(EK, "stolen"))
+    assert answers(plane) == {"a-1": ("denied", ""), "a-2": ("pending", "")}
+    assert plane.audit()[-1] == ("approval.denied", {"approval": "a-1", "ek": EK, "source": "192.0.2.1"})
+    with pytest.raises(NotPermitted) as caught:
+        plane.admin(admin.DecideApproval("a-1", True, "lab"))
+    assert caught.value.message is Message.ALREADY_DECIDED
+    assert keys(plane)[0].state == "denied"
+
+
 def test_an_approval_is_given_once(plane: MemoryControlPlane) -> None:
     waits(plane)
     plane.admin(admin.DecideApproval("a-1", True, "lab"))
