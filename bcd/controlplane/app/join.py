@@ -12,6 +12,7 @@ from bcd.controlplane.domain.admission import Ask, Asked, Decision, Issue, Repea
 from bcd.controlplane.domain.approvals import Approval, retry_after_s
 from bcd.controlplane.domain.attestation import Shown
 from bcd.controlplane.domain.audit import Event, Kind
+from bcd.controlplane.domain.ek_admission import Vouched, roots_in_question, vouch
 from bcd.controlplane.domain.ids import SHORT_ID_BYTES, ApprovalId, TokenText, short_id
 from bcd.controlplane.domain.joining import JoinAnswer, JoinRequest, No, Refused, Waiting
 from bcd.controlplane.domain.news import NodeRevoked
@@ -59,6 +60,7 @@ class Join:
             asked, shown = self._form(request, source)
         except No as no:
             return self.refuse(request, source, no)
+        vouched = self._vouched(shown)
 
         revoked: list[NodeRevoked] = []
 
@@ -68,7 +70,7 @@ class Join:
                 outcome = (
                     self._carry_out(records, asked, admit(records, asked, now), now)
                     if isinstance(asked, Asked)
-                    else JoinByTpm(self.random, self._issue, self.tpm_checks)(
+                    else JoinByTpm(self.random, self._issue, self.tpm_checks, vouched)(
                         records, asked, _there(shown), request.answer, now
                     )
                 )
@@ -114,6 +116,14 @@ class Join:
                 raise No(Reason.REQUEST_MALFORMED, "the answer to a challenge is larger than one can be")
             return requested, attestation.read_evidence(request.evidence)
         return Asked(**vars(requested), token=self._open(request), wanted=wanted), None
+
+    def _vouched(self, shown: Shown | None) -> Vouched | None:
+        """Whether a manufacturer vouches for the TPM, asked before the transaction: a stranger's certificates are to
+        keep nobody waiting."""
+        if shown is None:
+            return None
+        roots = self.store.read(lambda records: roots_in_question(records, shown.offered))
+        return vouch(shown.offered, roots) if roots is not None else None
 
     def _open(self, request: JoinRequest) -> TokenText:
         if request.sealed is None or not request.sealed.sealed:

@@ -13,7 +13,7 @@ from bcd.controlplane.domain.attestation import Answered, Checks, Shown
 from bcd.controlplane.domain.audit import Event, Kind
 from bcd.controlplane.domain.certificates import CertificateState, GivenAnswer
 from bcd.controlplane.domain.challenges import Challenge, ek_credential
-from bcd.controlplane.domain.ek_admission import Admitted, Denied, Pending, judge_offered
+from bcd.controlplane.domain.ek_admission import Admitted, Denied, Pending, Vouched, judge_offered
 from bcd.controlplane.domain.ids import SHORT_ID_BYTES, ApprovalId, TokenId, short_id
 from bcd.controlplane.domain.joining import TPM, Challenged, No, TooManyChallenges, Waiting
 from bcd.controlplane.domain.news import NodeRevoked
@@ -37,13 +37,14 @@ class JoinByTpm:
     random: Random
     issue: IssueJoin
     checks: Checks
+    vouched: Vouched | None = None
 
     def __call__(
         self, records: Records, asked: Requested, shown: Shown, answer: ChallengeAnswer | None, now: datetime
     ) -> _Answer:
         """The answer, or No. Whatever it decides is in the caller's transaction."""
         # 2. The endorsement key is one that may join here.
-        verdict = judge_offered(records, shown.offered)
+        verdict = judge_offered(records, shown.offered, self.vouched)
         if isinstance(verdict, Denied):
             raise No(verdict.reason, verdict.detail)
         # 3. It is a key of the TCG's profile; 4. the attestation key speaks for its TPM alone.

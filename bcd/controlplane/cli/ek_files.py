@@ -126,7 +126,7 @@ def _in_zip(path: str) -> Iterator[tuple[str, bytes]]:
                     raise _refused(path, f"more than {MAX_ZIP_BYTES} bytes")
                 yield entry.filename, data
     except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, ValueError, IndexError) as error:
-        # RuntimeError: a password is asked for. The last two: names and fields that are not what zipfile takes them for.
+        # RuntimeError: a password is asked for. The last two: names and fields that are not as zipfile expects.
         raise _refused(path, f"the zip cannot be read ({_shown(str(error))})") from None
 
 

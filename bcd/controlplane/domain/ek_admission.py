@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bcd.controlplane.domain.ek_chain import anchors_above, check_ek
+from bcd.controlplane.domain.ek_chain import Effort, anchors_above, check_ek
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.joining import No
 from bcd.controlplane.domain.nodes import Node
@@ -65,21 +65,48 @@ class Denied:
 
 
 Verdict = Admitted | Pending | Denied
+# For each key that is offered the fingerprints of the CAs above it, the nearest first, or why there is none.
+Vouched = tuple[tuple[str, ...] | No, ...]
 
 
-def judge_offered(records: Records, offered: Sequence[OfferedEk]) -> Verdict:
+def vouch(offered: Sequence[OfferedEk], roots: Sequence[EkRoot]) -> Vouched:
+    """Verifies up to MAX_SIGNATURES signatures of whoever asks, so it belongs before the store's transaction, in which
+    every other node waits."""
+    by_der = {root.der: root.fingerprint for root in roots}
+    anchors = [_ca(root.der) for root in roots]
+    effort = Effort()
+    found: list[tuple[str, ...] | No] = []
+    for one in offered:
+        try:
+            found.append(tuple(by_der[anchor.der] for anchor in _anchors(one, anchors, effort)))
+        except No as trouble:
+            found.append(trouble)
+    return tuple(found)
+
+
+def roots_in_question(records: Records, offered: Sequence[OfferedEk]) -> Sequence[EkRoot] | None:
+    """What `vouch` needs to know; None where one of the keys is known, and no certificate is asked for."""
+    known = any(records.eks.get(one.ek) or records.nodes.of_ek(one.ek) for one in offered)
+    return None if known else records.ek_roots.all()
+
+
+def judge_offered(records: Records, offered: Sequence[OfferedEk], vouched: Vouched | None = None) -> Verdict:
     """`judge_ek` with what the store knows."""
     eks = [one.ek for one in offered]
     listed = [row for row in map(records.eks.get, eks) if row is not None]
     nodes = [node for ek in eks for node in records.nodes.of_ek(ek)]
-    return judge_ek(offered, records.ek_roots.all(), listed, nodes)
+    return judge_ek(offered, records.ek_roots.all(), listed, nodes, vouched)
 
 
 def judge_ek(
-    offered: Sequence[OfferedEk], roots: Sequence[EkRoot], listed: Sequence[ListedEk], nodes: Sequence[Node]
+    offered: Sequence[OfferedEk],
+    roots: Sequence[EkRoot],
+    listed: Sequence[ListedEk],
+    nodes: Sequence[Node],
+    vouched: Vouched | None = None,
 ) -> Verdict:
     """`offered` is every endorsement key of one TPM, in its order; of `listed` and `nodes`, those of other keys are
-    passed over."""
+    passed over. `vouched` as `vouch` has it, None where nobody has asked yet."""
     rows = {row.ek: row for row in listed}
     owners = {node.ek: node for node in nodes if node.ek}
     if not offered:
@@ -93,7 +120,7 @@ def judge_ek(
         known = _known(one, rows.get(one.ek), owners.get(one.ek))
         if known is not None:
             return known
-    return _genuine(offered, roots)
+    return _genuine(offered, roots, vouch(offered, roots) if vouched is None else vouched)
 
 
 def _known(offered: OfferedEk, row: ListedEk | None, node: Node | None) -> Admitted | Denied | None:
@@ -107,16 +134,17 @@ def _known(offered: OfferedEk, row: ListedEk | None, node: Node | None) -> Admit
     return None
 
 
-def _genuine(offered: Sequence[OfferedEk], roots: Sequence[EkRoot]) -> Verdict:
+def _genuine(offered: Sequence[OfferedEk], roots: Sequence[EkRoot], vouched: Vouched) -> Verdict:
     troubles: list[No] = []
-    by_der = {root.der: root for root in roots}
-    anchors = [_ca(root.der) for root in roots]
+    by_fingerprint = {root.fingerprint: root for root in roots}
     waiting: Pending | None = None
-    for one in offered:
-        try:
-            above = [by_der[anchor.der] for anchor in _anchors(one, anchors)]
-        except No as trouble:
-            troubles.append(trouble)
+    for one, found in zip(offered, vouched, strict=True):
+        if isinstance(found, No):
+            troubles.append(found)
+            continue
+        above = [by_fingerprint[name] for name in found if name in by_fingerprint]
+        if not above:
+            troubles.append(No(Reason.EK_CA_UNKNOWN, f"{found[0]} was removed a moment ago"))
             continue
         for root in above:
             if root.site is not None and root.role is not None:
@@ -135,7 +163,9 @@ def _ca(der: bytes) -> ManufacturerCertificate:
     return ek_certificate.read(der)
 
 
-def _anchors(offered: OfferedEk, anchors: Sequence[ManufacturerCertificate]) -> tuple[ManufacturerCertificate, ...]:
+def _anchors(
+    offered: OfferedEk, anchors: Sequence[ManufacturerCertificate], effort: Effort
+) -> tuple[ManufacturerCertificate, ...]:
     if not offered.certificate:
         raise No(Reason.EK_CERTIFICATE_MISSING, offered.ek)
     try:
@@ -146,4 +176,4 @@ def _anchors(offered: OfferedEk, anchors: Sequence[ManufacturerCertificate]) -> 
         detail = f"it certifies {Pin.of(certificate.spki)}, the TPM offers {offered.ek}"
         raise No(Reason.EK_CERTIFICATE_MISMATCH, detail)
     check_ek(certificate)
-    return anchors_above(certificate, ek_certificate.read_all(offered.chain), anchors)
+    return anchors_above(certificate, ek_certificate.read_all(offered.chain), anchors, effort)

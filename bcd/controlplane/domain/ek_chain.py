@@ -5,6 +5,7 @@ its certificate, and the CA above it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bcd.controlplane.domain.joining import No
 from bcd.controlplane.domain.refusals import Reason
@@ -26,6 +27,15 @@ _HANDLED = frozenset(
 # Longer chains are nobody's; and what a chip brings along must not keep the control plane busy.
 MAX_DEPTH = 6
 MAX_SIGNATURES = 64
+# A certificate has room for thousands of purposes, and a refusal is a row and a line of the log.
+MAX_PURPOSES_SHOWN = 8
+
+
+@dataclass
+class Effort:
+    """How many signatures may still be verified for one machine, however many keys it offers."""
+
+    left: int = MAX_SIGNATURES
 
 
 def check_ek(certificate: ManufacturerCertificate) -> None:
@@ -34,7 +44,8 @@ def check_ek(certificate: ManufacturerCertificate) -> None:
         said = "says that it is a CA's" if certificate.is_ca else "does not say CA:FALSE"
         raise No(Reason.EK_CERTIFICATE_CA, f"the certificate {said}")
     if certificate.purposes is not None and EK_PURPOSE not in certificate.purposes:
-        raise No(Reason.EK_CERTIFICATE_PURPOSE, f"its purposes are {', '.join(certificate.purposes) or 'none'}")
+        some = ", ".join(certificate.purposes[:MAX_PURPOSES_SHOWN]) or "none"
+        raise No(Reason.EK_CERTIFICATE_PURPOSE, f"its purposes are {some}")
     for oid in certificate.critical:
         # The TCG has the TPM's model and version there, critical as the subject is empty; no verifier knows them.
         names_the_tpm = oid == ek_certificate.SUBJECT_ALTERNATIVE_NAME and certificate.names_directories
@@ -46,22 +57,23 @@ def anchors_above(
     certificate: ManufacturerCertificate,
     chain: Sequence[ManufacturerCertificate],
     anchors: Sequence[ManufacturerCertificate],
+    effort: Effort | None = None,
 ) -> tuple[ManufacturerCertificate, ...]:
     """Every one of `anchors` that `certificate` leads to, the nearest first; No when there is none.
 
-    `chain` helps on the way and is trusted for nothing: it comes from the machine."""
+    Takes from `effort`. `chain` helps on the way and is trusted for nothing: it comes from the machine."""
     found: list[ManufacturerCertificate] = []
     reached, troubles = [certificate], list[No]()
     seen = {certificate.der}
-    signatures = 0
+    effort = effort or Effort()
     level = [certificate]
     for depth in range(MAX_DEPTH):
         above_it: list[ManufacturerCertificate] = []
         for below in level:
             for above in (*anchors, *chain):
-                if above.der in seen or above.subject.parts != below.issuer.parts or signatures >= MAX_SIGNATURES:
+                if above.der in seen or above.subject.parts != below.issuer.parts or not effort.left:
                     continue
-                signatures += 1
+                effort.left -= 1
                 try:
                     _check_issuer(below, above, depth)
                 except No as trouble:

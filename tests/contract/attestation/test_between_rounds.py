@@ -1,10 +1,11 @@
 """What lies between the rounds of a join by TPM: people who decide, answers that are lost, and what is left behind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -16,7 +17,15 @@ from bcd.controlplane.domain.approvals import PENDING_FOR
 from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS, MAX_ROWS_PER_SOURCE, REPEATED_UNTIL
 from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.failures import Usage
-from bcd.controlplane.domain.joining import Challenged, Granted, JoinAnswer, JoinRequest, TooManyChallenges, Waiting
+from bcd.controlplane.domain.joining import (
+    Challenged,
+    Granted,
+    JoinAnswer,
+    JoinRequest,
+    Refused,
+    TooManyChallenges,
+    Waiting,
+)
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Records, StoreUnavailable
 from bcd.domain.model.attestation import ChallengeAnswer, OfferedKey, TpmEvidence
@@ -27,9 +36,11 @@ from tests.fakes.controlplane import rows
 from tests.fakes.controlplane.attested import METAL, Attested
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.controlplane.machine import Machine
+from tests.fakes.controlplane.memory_store import MemoryEkRoots, MemoryStore
 from tests.fakes.forged import Forger
 from tests.fakes.tpm_machine import RSA_EK, TpmMachine
 
+T = TypeVar("T")
 MAKER = manufacturer.root()
 
 
@@ -176,6 +187,26 @@ def test_machines_that_wait_with_a_token_take_no_place_of_a_tpm(plane: MemoryCon
         row = rows.approval(f"a-{number:010}", asked=plane.clock.now())
         plane.store.change(lambda r, row=row: r.approvals.put(row)).result()  # type: ignore[misc]
     waiting(genuine.ask(plane))
+
+
+class WithoutCasToRead(MemoryStore):
+    """Who reads finds no CA; within a change they are there."""
+
+    def read(self, work: Callable[[Records], T]) -> T:
+        bare = self.snapshot()
+        bare.ek_roots = MemoryEkRoots()
+        return work(bare)
+
+
+def test_a_strangers_certificates_keep_nobody_waiting(forger: Forger) -> None:
+    """They are looked at before the one transaction that every other node waits for."""
+    store = WithoutCasToRead()
+    plane = MemoryControlPlane(store=store)
+    root = EkRoot(f"sha256:{'0' * 64}", MAKER.der, plane.clock.now())
+    plane.store.change(lambda r: r.ek_roots.put(root)).result()
+    answer = Genuine(forger).ask(plane)
+    assert isinstance(answer, Refused)
+    assert [row.reason.value for row in store.snapshot().refusals.latest(1)] == ["ek-ca-unknown"]
 
 
 def test_a_forged_key_waits_for_nobody(plane: MemoryControlPlane, genuine: Genuine) -> None:

@@ -15,8 +15,12 @@ from bcd.controlplane.domain.ek_admission import (
     Verdict,
     judge_ek,
     judge_offered,
+    roots_in_question,
+    vouch,
 )
+from bcd.controlplane.domain.ek_chain import MAX_SIGNATURES
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
+from bcd.controlplane.domain.joining import No
 from bcd.controlplane.domain.refusals import WAY_BACK, Reason
 from bcd.domain.model.names import NodeId, Role, SiteId
 from tests.fakes import manufacturer as maker
@@ -180,6 +184,45 @@ def test_of_several_keys_the_one_with_a_good_certificate_counts() -> None:
 def test_what_is_wrong_with_a_certificate_is_told_before_that_another_key_has_none() -> None:
     keys = [offered(ECC, b""), offered(RSA, b"\xff" * 100)]
     assert reason(judge_ek(keys, ROOTS, [], [])) is Reason.EK_CERTIFICATE_MALFORMED
+
+
+def test_what_was_asked_before_is_not_asked_again() -> None:
+    found = vouch([ONE], ROOTS)
+    assert found == ((ROOTS[1].fingerprint, ROOTS[0].fingerprint),)
+    # By a certificate that would not do: nothing is verified here.
+    spoiled = offered(certificate=b"")
+    assert judge_ek([spoiled], ROOTS, [], [], found) == Pending(spoiled, found[0])
+    opened = [root(ROOT, LAB, Role.NODE), ROOTS[1]]
+    assert judge_ek([spoiled], opened, [], [], found) == Admitted(spoiled, LAB, Role.NODE, None, ROOTS[0].fingerprint)
+
+
+def test_a_ca_that_was_removed_since_it_was_asked_vouches_no_more() -> None:
+    found = vouch([ONE], ROOTS)
+    assert judge_ek([ONE], ROOTS[:1], [], [], found) == Pending(ONE, (ROOTS[0].fingerprint,))
+    assert judge_ek([ONE], [], [], [], found) == Denied(
+        Reason.EK_CA_UNKNOWN, f"{ROOTS[1].fingerprint} was removed a moment ago"
+    )
+
+
+def test_no_ca_is_asked_about_a_key_that_is_known() -> None:
+    store = MemoryStore()
+    store.change(lambda r: r.ek_roots.put(ROOTS[1])).result()
+    other = offered(ECC)
+    assert store.read(lambda r: roots_in_question(r, [ONE, other])) == [ROOTS[1]]
+    store.change(lambda r: r.nodes.put(rows.node("n-1", ek=other.ek))).result()
+    assert store.read(lambda r: roots_in_question(r, [ONE, other])) is None
+    assert store.read(lambda r: roots_in_question(r, [ONE])) == [ROOTS[1]]
+    store.change(lambda r: r.eks.put(listed(ONE, denied=True))).result()
+    assert store.read(lambda r: roots_in_question(r, [ONE])) is None
+
+
+def test_a_machine_that_offers_many_keys_gets_no_more_signatures_verified_than_one() -> None:
+    namesakes = tuple(ROOT.below(9300 + number, "Maker Issuing CA").der for number in range(MAX_SIGNATURES // 8))
+    keys = [maker.spki_of(maker.ec_key(8100 + number)) for number in range(8)]
+    wrong = [OfferedEk(key, ISSUING.ek(key), namesakes) for key in keys]
+    last = offered(ECC, None, ISSUING.der)
+    assert vouch([*wrong[1:], last], ROOTS[:1])[-1] == (ROOTS[0].fingerprint,)
+    assert isinstance(vouch([*wrong, last], ROOTS[:1])[-1], No)
 
 
 def test_a_tpm_without_keys_is_refused() -> None:

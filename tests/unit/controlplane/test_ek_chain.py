@@ -242,6 +242,15 @@ def test_its_purpose_is_that_of_an_endorsement_key_where_it_has_any() -> None:
         assert found == (Reason.EK_CERTIFICATE_PURPOSE, f"its purposes are {said}")
 
 
+def test_of_thousands_of_purposes_a_refusal_names_some() -> None:
+    many = maker.purposes(*(f"1.2.840.{number}" for number in range(1500)))
+    found = checked(ek_with(maker.basic_constraints(False), many))
+    assert found == (
+        Reason.EK_CERTIFICATE_PURPOSE,
+        "its purposes are " + ", ".join(f"1.2.840.{number}" for number in range(8)),
+    )
+
+
 @pytest.mark.parametrize(
     ("extension", "oid"),
     [
