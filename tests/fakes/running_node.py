@@ -25,12 +25,25 @@ from bcd.ports.journal import NodeJournal
 from bcd.protocol.files import identity_json
 from tests.fakes import pki
 from tests.fakes.attestor import MemoryAttestor
+from tests.fakes.disk_changes import Create, Rename, Unlink
 from tests.fakes.gateway import MemoryGateway
 from tests.fakes.joining import Half
 from tests.fakes.memory_node import PATH, MemoryNode, identity, record
 
 # More looks than this in a run are a node that spins.
 MOST_LOOKS = 12_000
+HOUR_S = 3600.0
+# The first renewal of a world's node, after its beginning: 60 to 65 % less the 10 % that are over by then.
+RENEWS_S = 0.55 * 24 * HOUR_S
+GOES_ON = (
+    Ended("UNAUTHENTICATED", refused=True),
+    Ended("PERMISSION_DENIED", refused=True),
+    Ended("UNKNOWN: internal"),
+    Ended("UNIMPLEMENTED"),
+    Ended("the server's certificate is for another host name", refused=True),
+    Ended("UNAVAILABLE", pushback_s=300.0),
+    Ended("RESOURCE_EXHAUSTED", never=True),
+)
 
 
 class MemoryJournal:
@@ -267,3 +280,7 @@ class World:
     def told(self, text: str) -> list[dict[str, object]]:
         """The fields of each log line with that text."""
         return [fields for _, found, fields in self.events.lines if found == text]
+
+
+def changes(world: World) -> int:
+    return sum(isinstance(change, Create | Rename | Unlink) for change in world.node.disk.trace)
