@@ -1,4 +1,4 @@
-"""A control plane with leaves of 20 s that serves, and nodes that run against it, for the tests of one module."""
+"""Control planes that serve, and nodes that run against them, for the tests of one module."""
 
 from __future__ import annotations
 
@@ -13,29 +13,36 @@ from tests.fakes.plane import Plane
 Join = Callable[..., NodeProcess]
 
 
-def short_lived(home: Path) -> Plane:
-    """Not served yet. With a grace of 1 s: leaves this short are over long before ten minutes are."""
+def serving(home: Path, *init_words: str, grace: str | None = None) -> Iterator[Plane]:
+    """`grace` seconds after its replacement a certificate in use is a copy's."""
     plane = Plane(home)
-    plane.init("--leaf-lifetime", "20s")
-    config = plane.directory / "controlplane.toml"
-    config.write_text(config.read_text().replace('retired_grace = "10m"', 'retired_grace = "1s"'))
-    return plane
+    plane.init(*init_words)
+    if grace is not None:
+        config = plane.directory / "controlplane.toml"
+        config.write_text(config.read_text().replace('retired_grace = "10m"', f'retired_grace = "{grace}"'))
+    plane.serve()
+    plane.node_config()
+    yield plane
+    plane.stop()
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    made = short_lived(tmp_path_factory.mktemp("gateway"))
-    made.serve()
-    made.node_config()
-    yield made
-    made.stop()
+    """Its leaves last a day: whatever a node does within a test it was told to do, however slow the machine is."""
+    yield from serving(tmp_path_factory.mktemp("gateway"))
 
 
 @pytest.fixture(scope="module")
-def veteran(plane: Plane) -> Iterator[NodeProcess]:
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """Leaves of 20 s: its nodes renew by themselves while a test waits."""
+    yield from serving(tmp_path_factory.mktemp("short"), "--leaf-lifetime", "20s", grace="1s")
+
+
+@pytest.fixture(scope="module")
+def veteran(short: Plane) -> Iterator[NodeProcess]:
     """A node that is up before all tests of the module that need it, and renews while they run."""
-    machine = plane.machine()
-    assert machine.join(plane.token()).status == 0
+    machine = short.machine()
+    assert machine.join(short.token()).status == 0
     node = NodeProcess(machine).start().up()
     yield node
     node.stop()
@@ -43,11 +50,8 @@ def veteran(plane: Plane) -> Iterator[NodeProcess]:
 
 @pytest.fixture
 def own_plane(tmp_path: Path) -> Iterator[Plane]:
-    made = short_lived(tmp_path)
-    made.serve()
-    made.node_config()
-    yield made
-    made.stop()
+    """Leaves of 40 s: a renewal that failed is tried again well before they end, be the server slow to start."""
+    yield from serving(tmp_path, "--leaf-lifetime", "40s")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import threading
 
 from tests.crash.losing_proxy import LosingProxy
 from tests.e2e.gateway.conftest import Join
@@ -20,13 +21,21 @@ def gateway(plane: Plane) -> tuple[str, int]:
 
 def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer(own_plane: Plane, join: Join) -> None:
     """B02: the answer is lost with the server; the node asks the same again, and nobody is taken for a copy."""
-    plane = own_plane
-    proxy = LosingProxy(gateway(plane), on_lost=lambda: plane.stop(signal.SIGKILL), armed=False)
+    plane, asked = own_plane, threading.Event()
+
+    def kill() -> None:
+        # First the command that asks for the renewal is to have its own answer.
+        asked.wait(30)
+        plane.stop(signal.SIGKILL)
+
+    proxy = LosingProxy(gateway(plane), on_lost=kill, armed=False)
     config = plane.config.read_text()
     plane.config.write_text(config.replace(f":{gateway(plane)[1]}", f":{proxy.port}"))
     node = join(plane).up()
     proxy.armed.set()
     leaf = node.identity["chain"][0]
+    plane.admin("nodes", "renew-now", node.id)
+    asked.set()
     assert proxy.lost.wait(30), node.text
     until(lambda: plane.server is None, "the server is still there")
     assert node.identity["chain"][0] == leaf
@@ -41,10 +50,10 @@ def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer
     assert node.runs()
 
 
-def test_node_and_thief_with_one_disk_both_end(plane: Plane, join: Join) -> None:
+def test_node_and_thief_with_one_disk_both_end(short: Plane, join: Join) -> None:
     """B48: both renew with one key; the second use gives both away."""
-    node = join(plane, start=False)
-    thief = NodeProcess(plane.machine("thief"))
+    node = join(short, start=False)
+    thief = NodeProcess(short.machine("thief"))
     shutil.copytree(node.machine.data, thief.machine.data)
     try:
         node.start()
@@ -56,10 +65,10 @@ def test_node_and_thief_with_one_disk_both_end(plane: Plane, join: Join) -> None
         assert one.text.endswith(f"{REVOKED}\n")
         # Neither dialled again after it was told.
         assert one.text.count("certificate revoked") == 1
-    view = shown(plane, node)
+    view = shown(short, node)
     assert view["node"]["generation"] == 2
     assert {row["state"] for row in view["certificates"]} == {"revoked"}
-    (event,) = [e for e in plane.json("audit", "tail", "-n", "500") if e["kind"] == "node.cloned"]  # type: ignore[attr-defined]
+    (event,) = [e for e in short.json("audit", "tail", "-n", "500") if e["kind"] == "node.cloned"]  # type: ignore[attr-defined]
     assert event["detail"]["serial"] != event["detail"]["otherSerial"] != ""
 
 

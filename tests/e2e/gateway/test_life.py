@@ -17,8 +17,8 @@ from tests.fakes.node_process import NodeProcess, until
 from tests.fakes.plane import Plane
 
 REVOKED = "agent: this node's certificate was revoked"
-# "Within a second or two", with room for a busy machine; by itself a node calls 12 s after its leaf was issued.
-SOON_S = 6.0
+# "Within a second or two", with room for a busy machine: by themselves these nodes call after half a day.
+SOON_S = 30.0
 
 
 def shown(plane: Plane, node: NodeProcess) -> Any:
@@ -33,9 +33,14 @@ def dead(node: NodeProcess, reason: str, patience_s: float = SOON_S) -> None:
     assert node.identity["nodeId"]
 
 
-def test_a_node_that_is_up_is_shown_as_up(plane: Plane, veteran: NodeProcess) -> None:
-    view = shown(plane, veteran)
-    assert view["node"]["session"] is True
+def known_up(plane: Plane, node: NodeProcess) -> None:
+    """The gateway counts a session once its Welcome has left: the node may know of it a moment before."""
+    until(lambda: shown(plane, node)["node"]["session"], "the gateway knows of no session")
+
+
+def test_a_node_that_is_up_is_shown_as_up(short: Plane, veteran: NodeProcess) -> None:
+    known_up(short, veteran)
+    view = shown(short, veteran)
     assert view["node"]["certificate"] == "current"
     assert view["certificates"][0]["firstUsedFrom"] == "127.0.0.1"
 
@@ -60,7 +65,7 @@ def test_a_node_revoked_while_it_was_away_ends_when_it_is_back(plane: Plane, joi
     node.stop()
     plane.admin("nodes", "revoke", node.id, "--reason", "lost")
     node.start()
-    dead(node, "operator: lost", 15)
+    dead(node, "operator: lost")
 
 
 def test_a_deleted_node_ends_and_its_machine_may_join_anew(plane: Plane, join: Join) -> None:
@@ -98,6 +103,7 @@ def test_a_new_root_reaches_every_node_that_is_up(plane: Plane, join: Join, tmp_
 
 def test_a_renewal_can_be_asked_for(plane: Plane, join: Join) -> None:
     node = join(plane).up()
+    known_up(plane, node)
     leaf = node.identity["chain"][0]
     done = plane.admin("nodes", "renew-now", node.id, "--reason", "moved")
     assert done.out.startswith("1 asked to renew: 1 by their session now")
@@ -113,15 +119,21 @@ def test_what_was_asked_while_the_server_was_down_is_done_when_it_is_back(own_pl
     own_plane.admin("nodes", "revoke", gone.id, "--reason", "sold")
     assert not shown(own_plane, node)["node"]["session"]
     own_plane.serve()
-    dead(gone, "operator: sold", 15)
-    until(lambda: node.identity["chain"][0] != leaf, "not renewed", 15)
+    dead(gone, "operator: sold")
+    until(lambda: node.identity["chain"][0] != leaf, "not renewed")
     assert node.runs()
 
 
-def test_a_session_lives_on_through_three_renewals(plane: Plane, veteran: NodeProcess) -> None:
+def test_a_session_lives_on_through_three_renewals(short: Plane, veteran: NodeProcess) -> None:
     """It began before all the others here, and what befell them was not its business."""
     veteran.up(times=4)
-    view = shown(plane, veteran)
+
+    def settled() -> Any:
+        """Not between a renewal and the new certificate's first use."""
+        view = shown(short, veteran)
+        return view if view["certificates"][-1]["state"] == "current" else None
+
+    view = until(settled, "the newest certificate is not used")
     states = [row["state"] for row in view["certificates"]]
     assert states == ["retired"] * (len(states) - 1) + ["current"]
     assert len(states) >= 4
