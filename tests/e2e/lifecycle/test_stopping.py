@@ -96,10 +96,10 @@ def test_a_reset_under_a_node_that_runs(stage: Stage) -> None:
     machine, node = joined(plane, "reset")
     running = Running(machine)
     running.wait("session up")
+    begun = len(running.lines)
     done = machine.join(plane.token("--allow-reclaim"), "--reset", "--yes")
     assert done.status == 0, done.err
     new = identity_files(machine)["identity.json"]
-    begun = len(running.lines)
     # The rejoin revoked what the node holds: it hears so, finds another leaf on disk, and is to be started again.
     status = running.ends() if "certificate revoked" in "".join(running.lines) else _status_or_goes_on(running, begun)
     assert status in {None, 75}, running.lines
