@@ -22,6 +22,7 @@ from tests.e2e.tpm.troubles import (
     fill,
     lock_out,
 )
+from tests.fakes.node_process import until
 from tests.fakes.tpm_proxy import Delay, Lose, refuse
 
 
@@ -37,6 +38,8 @@ def test_a_renewal_that_needs_the_tpm_waits_for_it_and_the_session_goes_on(stage
             nodes.append((one, one.up(), trouble, one.pair))
         for one, _, trouble, _ in nodes:
             trouble.begin(one)
+        # One right after the other: a quarter of a minute later the first of them tries again.
+        for one, _, _, _ in nodes:
             ask_renewal(one.plane, one.id)
         for one, running, trouble, before in nodes:
             failed = running.wait("renewal failed")
@@ -163,11 +166,11 @@ def test_an_answer_after_the_bound_is_not(stage: Stage) -> None:
         # The next key's request is signed; the proof by the key in use is not.
         silent.proxy.on(CommandCode.SIGN, Delay(0.0), times=1)
         silent.proxy.on(CommandCode.SIGN, Lose())
+        began = time.monotonic()
         for one in (slower, silent):
             ask_renewal(one.plane, one.id)
-        began = time.monotonic()
         assert BUSY.text in running[0].wait(FILE_KEY)
-        assert BOUND_S - 1 < time.monotonic() - began < BOUND_S + 5
+        assert BOUND_S < time.monotonic() - began < 2 * BOUND_S
         running[0].wait(" renewed ")
         assert "is busy: no answer to Sign" in running[1].wait("renewal failed")
         assert silent.pair == before
@@ -191,18 +194,16 @@ def test_sigterm_ends_a_node_whose_tpm_answers_nothing(stage: Stage) -> None:
         one.proxy.on(CommandCode.CREATE_PRIMARY, Lose())
         one.counts()
         running = one.node()
-        while not one.proxy.counts["CREATE_PRIMARY"]:
-            threading.Event().wait(0.05)
+        until(lambda: one.proxy.counts["CREATE_PRIMARY"], "the TPM is not asked")
         assert running.stop() < ENDS_WITHIN_S, "loading"
         assert one.files == before
         one.proxy.clear()
         one.tpm.tool("tpm2_flushcontext", "-t")
         running = one.up()
         one.proxy.on(CommandCode.SIGN, Lose())
-        ask_renewal(one.plane, one.id)
         one.counts()
-        while not one.proxy.counts["SIGN"]:
-            threading.Event().wait(0.05)
+        ask_renewal(one.plane, one.id)
+        until(lambda: one.proxy.counts["SIGN"], "the TPM is not asked")
         assert running.stop() < ENDS_WITHIN_S, "renewing"
         for act in (Lose(), refuse(AGAIN)):
             one.proxy.clear()
@@ -227,8 +228,7 @@ def test_a_session_hears_what_the_gateway_says_while_the_next_ones_handshake_wai
         one.counts()
         ask_renewal(one.plane, one.id)
         running.wait(" renewed ")
-        while one.proxy.counts["SIGN"] < 3:
-            threading.Event().wait(0.05)
+        until(lambda: one.proxy.counts["SIGN"] == 3, "the TPM is not asked for the handshake")
         began = time.monotonic()
         one.plane.admin("nodes", "revoke", one.id, "--reason", "stolen")
         assert "was revoked: operator: stolen" in running.wait("session ended")
