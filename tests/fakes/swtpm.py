@@ -16,7 +16,8 @@ from bcd.adapters.tpm.stream import SocketLink
 # TPM2_Startup and TPM2_Shutdown, both CLEAR: sent by what stands for the firmware, never by bcd.
 STARTUP = bytes.fromhex("80010000000c000001440000")
 SHUTDOWN = bytes.fromhex("80010000000c000001450000")
-READY_S = 10.0
+# Patience alone: these take a fraction of a second.
+READY_S = 30.0
 
 
 @dataclass(frozen=True)
