@@ -140,8 +140,9 @@ class Session:
             # The old session has nothing left to say: whatever was on its way came before this Welcome.
             self._drop(self._up)
         self._up = number
-        self._parts.events.info("session up", server_time=welcome.server_time)
+        # Recorded and then told, here and below: whoever reads the log and asks `bcd status` finds the same there.
         held.journal.session("up", held.now())
+        self._parts.events.info("session up", server_time=welcome.server_time)
         store(held.state.reckoning.mark, welcome.signed_bundle)
         self._telling.plan()
 
@@ -150,8 +151,8 @@ class Session:
         self._drop(number)
         if number == self._up:
             self._up = 0
-            self._parts.events.warning("session ended", why=ended.why)
             held.journal.session(f"down: {ended.why}", held.now())
+            self._parts.events.warning("session ended", why=ended.why)
             fraction = self._parts.entropy.fraction()
             boottime_s = held.clock.boottime_s()
             held.state = held.state.session_ended(boottime_s, fraction, ended.pushback_s, ended.never)

@@ -61,16 +61,17 @@ class Telling:
         held, link = self._held, self._held.state.link
         wait_s = link.earliest_s - held.clock.boottime_s()
         fields: dict[str, object] = {"attempt": link.failures, "next_in_s": round(wait_s, 1)}
-        self._events.warning("no session", why=ended.why, **fields, **_if_refused(ended))
         if not link.up:
             held.journal.session(f"down: {ended.why}", held.now())
+        self._events.warning("no session", why=ended.why, **fields, **_if_refused(ended))
+        if not link.up:
             self.status()
 
     def not_renewed(self, ended: Ended) -> None:
         held, failures = self._held, self._held.state.renewal.failures
         fields: dict[str, object] = {"attempt": failures, "expiresIn": _span(held.left_s()), "why": ended.why}
-        self._events.warning("renewal failed", **fields, **_if_refused(ended))
         held.journal.attempted(held.now(), failures, ended.why)
+        self._events.warning("renewal failed", **fields, **_if_refused(ended))
         self.plan()
 
     def revoked(self, leaf: Leaf, reason: str) -> NoReturn:

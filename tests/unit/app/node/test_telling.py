@@ -1,0 +1,45 @@
+"""What a node logs is in its journal already: whoever reads the line may ask `bcd status` at once."""
+
+from datetime import datetime
+
+from bcd.ports.gateway import Ended
+from tests.fakes.joining import Recorded
+from tests.fakes.memory_node import MemoryNode
+from tests.fakes.running_node import HOUR_S, RENEWS_S, MemoryJournal, World
+
+
+class Among(MemoryJournal):
+    """Writes what it is told among the lines of the log."""
+
+    def __init__(self, events: Recorded) -> None:
+        super().__init__()
+        self._lines = events.lines
+
+    def session(self, state: str, at: datetime) -> None:
+        super().session(state, at)
+        self._lines.append(("journal", state.split(":")[0], {}))
+
+    def attempted(self, at: datetime, failures: int, error: str) -> None:
+        super().attempted(at, failures, error)
+        self._lines.append(("journal", "failed" if error else "succeeded", {}))
+
+
+def test_what_is_logged_is_recorded_before() -> None:
+    node = MemoryNode()
+    world = World(node=node, journal=Among(node.events))
+    world.gateway.refuse()
+    world.at(1, world.gateway.accept)
+    world.at(HOUR_S, lambda: world.gateway.say(Ended("over")))
+    world.at(2 * HOUR_S, lambda: world.gateway.answer(Ended("not now")))
+    world.at(RENEWS_S + 60, world.gateway.accept)
+    world.run(RENEWS_S + 2 * HOUR_S)
+    wanted = {
+        "no session": "down",
+        "session up": "up",
+        "session ended": "down",
+        "renewal failed": "failed",
+        "renewed": "succeeded",
+    }
+    lines = [(level, text) for level, text, _ in node.events.lines]
+    before = {text: lines[number - 1] for number, (_, text) in enumerate(lines) if text in wanted}
+    assert before == {text: ("journal", recorded) for text, recorded in wanted.items()}
