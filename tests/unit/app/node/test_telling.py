@@ -17,7 +17,7 @@ class Among(MemoryJournal):
 
     def session(self, state: str, at: datetime) -> None:
         super().session(state, at)
-        self._lines.append(("journal", state.split(":")[0], {}))
+        self._lines.append(("journal", state.split(":", maxsplit=1)[0], {}))
 
     def attempted(self, at: datetime, failures: int, error: str) -> None:
         super().attempted(at, failures, error)
