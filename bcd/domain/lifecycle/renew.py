@@ -10,7 +10,7 @@ from bcd.domain.model.attestation import KeyAttestation
 from bcd.domain.model.datadir import IDENTITY, KEY, LOCK_WAIT_S, MAX_FILE_BYTES, NEXT_KEY
 from bcd.domain.model.failures import Failure, Message, MustJoinAgain, TryLater
 from bcd.domain.model.identity import Identity, Leaf
-from bcd.domain.model.keys import KeyState
+from bcd.domain.model.keys import KeyKind, KeyState
 from bcd.domain.model.pins import Pins
 from bcd.ports.attestor import Attestor
 from bcd.ports.fs import Fs
@@ -162,6 +162,9 @@ class Renew:
         except (issued.DoesNotVerify, issued.SigningKeyIsAnother) as error:
             # Asked again with another key: the same request would be answered the same way.
             return NotRenewed(Ended(f"renewal: {_why(error)}"), None)
+        lost = _lost_meanwhile(pair.key, chosen.key)
+        if lost:
+            return NotRenewed(Ended(TryLater(Message.RENEWAL_NO_NEXT_KEY, why=lost).text), None)
         try:
             identity = self._store(pair, chosen, response)
         except Failure as failure:
@@ -181,6 +184,19 @@ class Renew:
         self.fs.write(IDENTITY, identity_json.encode(identity))
         self.fs.rename(NEXT_KEY, KEY)
         return identity
+
+
+def _lost_meanwhile(key: NodeKey, next_key: NodeKey) -> str:
+    """Why a key in a file is not given up for `next_key` in the TPM; empty where it is. The server may have been asked
+    for hours, and a TPM that was cleared or went away in that time would take along an identity that needed none."""
+    if key.kind is not KeyKind.FILE or next_key.kind is not KeyKind.TPM:
+        return ""
+    try:
+        next_key.sign(b"")
+    except Failure as failure:
+        cleared = failure.message is Message.KEY_MISMATCH_TPM
+        return "the TPM derives another key from its record (was the TPM cleared?)" if cleared else failure.text
+    return ""
 
 
 def _why(error: Exception) -> str:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.e2e.lifecycle.background import Stage, in_background
-from tests.e2e.lifecycle.lives import Running, ask_renewal
+from tests.e2e.lifecycle.lives import Running, ask_renewal, kinds_of
 from tests.e2e.tpm.fitted import FILE_KEY, Fitted, fitted
 from tests.e2e.tpm.troubles import (
     AGAIN,
@@ -23,7 +23,7 @@ from tests.e2e.tpm.troubles import (
     lock_out,
 )
 from tests.fakes.node_process import until
-from tests.fakes.tpm_proxy import Delay, Lose, refuse
+from tests.fakes.tpm_proxy import Before, Delay, Lose, refuse
 
 
 @in_background
@@ -134,6 +134,31 @@ def test_a_cleared_tpm_ends_no_session_and_signs_nothing_that_is_sent(stage: Sta
         assert one.pair == before
         assert one.node().ends() == 76
         assert one.pair == before
+
+
+@in_background
+def test_a_tpm_that_is_cleared_while_the_server_is_asked_takes_no_key_in_a_file_along(stage: Stage) -> None:
+    plane = stage.own("moves-in")
+    with fitted(plane, stage.place("cleared-move")) as one:
+        assert one.machine.join(plane.token()).status == 0
+        running = one.up()
+        before = one.pair
+        with ExitStack() as held:
+            # The next key's request is signed, and goes to a server that takes its time.
+            one.proxy.on(CommandCode.SIGN, Before(lambda: held.enter_context(plane.held())), times=1)
+            one.counts()
+            ask_renewal(plane, one.id)
+            until((one.machine.data / "node.key.next").exists, "no next key")
+            one.tpm.tool("tpm2_clear")
+        failed = running.wait("renewal failed")
+        assert "renewal: the next node key in the TPM: the TPM derives another key from its record" in failed
+        assert one.pair == before
+        running.wait(" renewed ")
+        running.wait("session up", times=2)
+        assert one.key_is_record
+        assert running.stop() < ENDS_WITHIN_S
+        one.up().stop()
+        assert "node.cloned" not in kinds_of(plane, one.id)
 
 
 # ---- slow, and silent
