@@ -24,13 +24,15 @@ _NEEDED = ("join", "gateway", "serving_ca_spki_pin", "join_encryption_key_pin", 
 class Doctor:
     """`config` is the configuration or the failure to read it. `reach` asks a port for the pinned CA and tells what
     keeps it from being used now, or None; `encryption_key` reads the key beside the configuration. Both raise what
-    only a person can put right. `tpm` identifies the TPM that new keys go into, or is None where they go into none."""
+    only a person can put right. `tpm` identifies the TPM that new keys go into, or is None where they go into none;
+    `tpm_is_named`: somebody said which, so that its absence is a mistake."""
 
     config: Config | Failure
     look: Callable[[], Sight] | None
     reach: Callable[[Config, Address], str | None]
     encryption_key: Callable[[Config], None]
     tpm: Callable[[], TpmFound] | None = None
+    tpm_is_named: bool = False
 
     def __call__(self) -> tuple[Finding, ...]:
         """In the order of Check."""
@@ -45,8 +47,8 @@ class Doctor:
             sight, tpm = self.look(), self._tpm()
             yield _directory(sight)
             yield _identity(sight)
-            yield _node_key(sight, tpm)
-            yield _tpm(tpm)
+            yield _node_key(sight, tpm, named=self.tpm_is_named)
+            yield _tpm(tpm, named=self.tpm_is_named)
             yield from (check(sight) for check in _CHECKS)
         if not isinstance(self.config, Failure):
             join = (Told.JOIN_PORT_NONE, Told.JOIN_PORT_TROUBLE, Told.JOIN_PORT_OK)
@@ -117,7 +119,7 @@ def _identity(sight: Sight) -> Finding:
     return Told.IDENTITY_OK(who=who)
 
 
-def _node_key(sight: Sight, tpm: TpmFound | Failure | None) -> Finding:
+def _node_key(sight: Sight, tpm: TpmFound | Failure | None, *, named: bool) -> Finding:
     if not isinstance(sight.found, Loaded):
         return Told.NODE_KEY_NONE()
     if sight.found.kind is KeyKind.TPM:
@@ -126,17 +128,17 @@ def _node_key(sight: Sight, tpm: TpmFound | Failure | None) -> Finding:
         case None:
             return Told.NODE_KEY_UNUSED()
         case Failure(message=Message.TPM_ABSENT):
-            return Told.NODE_KEY_FILE()
+            return Told.NODE_KEY_NO_SUCH_TPM() if named else Told.NODE_KEY_FILE()
         case TpmFound(node_keys=None):
             return Told.NODE_KEY_MOVES()
     return Told.NODE_KEY_STAYS()
 
 
-def _tpm(tpm: TpmFound | Failure | None) -> Finding:
+def _tpm(tpm: TpmFound | Failure | None, *, named: bool) -> Finding:
     match tpm:
         case None:
             return Told.TPM_UNUSED()
-        case Failure(message=Message.TPM_ABSENT) as absent:
+        case Failure(message=Message.TPM_ABSENT) as absent if not named:
             return Told.TPM_NONE(why=failed(Check.TPM, absent).message)
         case Failure() as failure:
             return failed(Check.TPM, failure, Level.WARN)
@@ -144,7 +146,11 @@ def _tpm(tpm: TpmFound | Failure | None) -> Finding:
             return failed(Check.TPM, failure, Level.WARN)
     # As an operator puts them on the allow-list.
     keys = [f"EK {key.kind.value} {key.sha256}" for key in tpm.endorsement_keys if key.sha256]
-    return Told.TPM_OK(device=tpm.device, keys=", ".join(keys) or "no endorsement key could be read")
+    if not keys and tpm.trouble is not None:
+        # It holds node keys and cannot say a word for one: no join by TPM, no renewal of a certificate that names its
+        # attestation key.
+        return failed(Check.TPM, tpm.trouble, Level.WARN)
+    return Told.TPM_OK(device=tpm.device, keys=", ".join(keys))
 
 
 def _certificate(sight: Sight) -> Finding:

@@ -87,9 +87,12 @@ class Told(Enum):
     IDENTITY_REMOVES = Row(
         Check.IDENTITY, Level.OK, "{who}; a renewal was cut off: the next start removes node.key.next"
     )
-    NODE_KEY_NONE = Row(Check.NODE_KEY, Level.NOT_APPLICABLE, "no identity")
+    NODE_KEY_NONE = Row(Check.NODE_KEY, Level.NOT_APPLICABLE, "no identity that loads")
     NODE_KEY_TPM = Row(Check.NODE_KEY, Level.OK, "in the TPM")
     NODE_KEY_FILE = Row(Check.NODE_KEY, Level.OK, "a file; this machine has no TPM 2.0")
+    NODE_KEY_NO_SUCH_TPM = Row(
+        Check.NODE_KEY, Level.WARN, "a file; the TPM that is named for it is not there", "see the tpm check"
+    )
     NODE_KEY_UNUSED = Row(Check.NODE_KEY, Level.OK, "a file; no TPM is used here")
     NODE_KEY_MOVES = Row(
         Check.NODE_KEY, Level.WARN, "a file, on a machine with a TPM", "the next renewal moves it into the TPM"
@@ -100,7 +103,7 @@ class Told(Enum):
     TPM_UNUSED = Row(Check.TPM, Level.NOT_APPLICABLE, "not used")
     TPM_NONE = Row(Check.TPM, Level.NOT_APPLICABLE, "{why}")
     TPM_OK = Row(Check.TPM, Level.OK, "{device} holds node keys; {keys}")
-    CERTIFICATE_NONE = Row(Check.CERTIFICATE, Level.NOT_APPLICABLE, "no identity")
+    CERTIFICATE_NONE = Row(Check.CERTIFICATE, Level.NOT_APPLICABLE, "no identity that loads")
     CERTIFICATE_EXPIRED = Row(Check.CERTIFICATE, Level.FAIL, "expired at {until}", JOIN_AGAIN)
     CERTIFICATE_LATE = Row(
         Check.CERTIFICATE,
@@ -121,7 +124,7 @@ class Told(Enum):
         Check.CLOCK, Level.FAIL, "the clock is behind the time the server told last ({mark})", "set the clock"
     )
     CLOCK_OK = Row(Check.CLOCK, Level.OK, "not behind the server's")
-    NODE_NONE = Row(Check.NODE, Level.NOT_APPLICABLE, "no identity")
+    NODE_NONE = Row(Check.NODE, Level.NOT_APPLICABLE, "no identity that loads")
     NODE_STOPPED = Row(Check.NODE, Level.WARN, "bcd node is not running", "start bcd node: nothing renews without it")
     NODE_RUNS = Row(Check.NODE, Level.OK, "{process}")
     NODE_REVOKED = Row(

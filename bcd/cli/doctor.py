@@ -30,13 +30,16 @@ def run(build: Build, argv: Sequence[str]) -> int:
         try:
             config = config_file.read(given.config, options.config_flags(given))
             container = build.container()(config=config, events=Quiet())
+            keys = container.keys()
+            # After it: where there is none to be had, there is nothing to give back.
             ending.callback(container.give_tpm_back)
-            look = node.looker(config, container.keys())
+            look = node.looker(config, keys)
         except Failure as failure:
-            config, look, tpm = failure, None, None
+            config, look, tpm, named = failure, None, None, False
         else:
             tpm = container.tpm().identify if container.keys_go_into_tpm() else None
-        findings = Doctor(config, look, _reach, _encryption_key, tpm)()
+            named = container.tpm_is_named()
+        findings = Doctor(config, look, _reach, _encryption_key, tpm, tpm_is_named=named)()
     if given.json:
         print(json.dumps([_document(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:

@@ -96,10 +96,10 @@ def _client(config: Config) -> Client:
     return Client(DeviceLink(config.tpm_device), config.tpm_device)
 
 
-def _keys(config: Config, events: Events, client: Client, *, makes: bool) -> KeyStore:
+def _keys(config: Config, events: Events, client: Client, *, makes: bool, named: bool) -> KeyStore:
     if config.helper is not None:
         return FileKeys(KeyUnavailable("under [helper] this version of bcd opens no TPM"))
-    return HostKeys(LinkedKeys(client), events, makes=makes)
+    return HostKeys(LinkedKeys(client), events, makes=makes, named=named)
 
 
 def _daemon(*, config: Config, **parts: Any) -> "RunningNode":
@@ -130,8 +130,14 @@ class Node(containers.DeclarativeContainer):
     keys_go_into_tpm: providers.Provider[bool] = providers.Callable(
         lambda config, is_for_keys: config.helper is None and is_for_keys, config, tpm_is_for_keys
     )
+    # The usual device may well be absent; one that the configuration names is not there by mistake.
+    tpm_is_named: providers.Provider[bool] = providers.Callable(
+        lambda config: config.tpm_device != Config.tpm_device, config
+    )
     tpm: providers.Provider[Tpm] = providers.Singleton(LinkedTpm, client.provider)
-    keys: providers.Provider[KeyStore] = providers.Singleton(_keys, config, events, client, makes=keys_go_into_tpm)
+    keys: providers.Provider[KeyStore] = providers.Singleton(
+        _keys, config, events, client, makes=keys_go_into_tpm, named=tpm_is_named
+    )
     fs: providers.Provider[Fs] = providers.Singleton(node.data_directory, config)
     record: providers.Provider[LocalFs | None] = providers.Singleton(node.record_directory, config)
     journal: providers.Provider[Journal] = providers.Singleton(SqliteJournal, config.provided.data_dir)

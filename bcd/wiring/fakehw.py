@@ -66,6 +66,10 @@ def workbench(state: str) -> "Workbench":
     return Workbench(state)
 
 
+def _tpm_is_named() -> bool:
+    return os.environ.get(_TPM, "none") != "none"
+
+
 def _tpm_is_for_keys() -> bool:
     word = os.environ.get(_TPM_KEYS, "")
     if word not in ("", "0", "1"):
@@ -81,3 +85,4 @@ class FakehwNode(Node):
     hardware: providers.Provider[Hardware] = providers.Singleton(_machine)
     client: providers.Provider[Client] = providers.Singleton(_client)
     tpm_is_for_keys: providers.Provider[bool] = providers.Callable(_tpm_is_for_keys)
+    tpm_is_named: providers.Provider[bool] = providers.Callable(_tpm_is_named)

@@ -59,11 +59,13 @@ class TpmKey:
 
 class HostKeys:
     """New keys in the TPM, or in a file where there is none that takes one, with a warning that says why. Opens both
-    kinds. `makes`: whether new keys go into the TPM at all."""
+    kinds. `makes`: whether new keys go into the TPM at all; `named`: somebody said which TPM, so that one is missing
+    where there is none."""
 
-    def __init__(self, tpm: TpmKeys, events: Events, *, makes: bool = True) -> None:
+    def __init__(self, tpm: TpmKeys, events: Events, *, makes: bool = True, named: bool = False) -> None:
         self._tpm = tpm
         self._makes = makes
+        self._named = named
         self._files = FileKeys()
         self._events = events
         self._warned: set[str] = set()
@@ -100,7 +102,7 @@ class HostKeys:
         if failure.text in self._warned:
             return
         self._warned.add(failure.text)
-        if failure.message is Message.TPM_ABSENT:
+        if failure.message is Message.TPM_ABSENT and not self._named:
             self._events.info("the node key is a file: this machine has no TPM 2.0", why=failure.text)
         else:
             self._events.warning("the node key is a file: the TPM cannot hold it", why=failure.text)

@@ -135,7 +135,8 @@ class Message(Enum):
     TPM_BUSY = "the TPM {device} is busy: {why}: run it again; when it stays so, restart the machine"
     TPM_NOT_STARTED = "the TPM {device} is not started (0x100; did a resume fail?): restart the machine"
     TPM_PASSWORD = (
-        "the TPM's {hierarchy} hierarchy has a password ({device}): take it away with tpm2_changeauth -c {hierarchy}"
+        "the TPM's {hierarchy} hierarchy has a password ({device}): take it away with "
+        "tpm2_changeauth -c {hierarchy} -p PASSWORD"
     )
     TPM_HIERARCHY = "the TPM's {hierarchy} hierarchy is disabled ({device}): enable it in the firmware"
     TPM_LOCKOUT = (

@@ -197,6 +197,16 @@ def test_a_tpm_that_takes_no_key_is_said_once_and_the_key_is_a_file(held: Memory
     assert text == f"the node key is a file: {why}"
 
 
+def test_a_tpm_that_somebody_named_and_is_not_there_is_warned_of() -> None:
+    """A path by mistake is no machine without a TPM."""
+    events = Recorded()
+    store = HostKeys(MemoryTpmKeys(trouble=ABSENT), events, named=True)
+    assert [store.create().kind for _ in range(3)] == [KeyKind.FILE] * 3
+    [(said, text, fields)] = events.lines
+    assert (said, text) == ("warning", "the node key is a file: the TPM cannot hold it")
+    assert fields == {"why": ABSENT.text}
+
+
 def test_a_new_key_costs_a_derivation_and_the_signature_of_its_request() -> None:
     held = MemoryTpmKeys()
     key = HostKeys(held, Recorded()).create()

@@ -133,6 +133,24 @@ def test_a_made_up_machine_keeps_keys_in_its_tpm_where_it_is_told_to(
     assert built(FakehwNode, tmp_path).keys_go_into_tpm() is makes
 
 
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [("", False), ("[tpm]\nwait_s = 5", False), ('[tpm]\ndevice = "/dev/tpmrm1"', True)],
+    ids=["none", "another setting", "another device"],
+)
+def test_a_device_that_the_configuration_names_is_to_be_there(more: str, named: bool, tmp_path: Path) -> None:
+    assert built(Node, tmp_path, more=more).tpm_is_named() is named
+
+
+@pytest.mark.parametrize(("word", "named"), [(None, False), ("none", False), ("sim:/d/tpm", True)])
+def test_so_is_a_software_tpm(word: str | None, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BCD_FAKEHW_TPM", raising=False)
+    if word is not None:
+        monkeypatch.setenv("BCD_FAKEHW_TPM", word)
+    more = '[tpm]\ndevice = "/dev/tpmrm1"'
+    assert built(FakehwNode, tmp_path, more=more).tpm_is_named() is named
+
+
 def test_another_word_for_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BCD_FAKEHW_TPM_KEYS", "yes")
     with pytest.raises(FixConfiguration, match="environment: BCD_FAKEHW_TPM_KEYS: want 1"):

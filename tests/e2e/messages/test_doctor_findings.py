@@ -105,6 +105,12 @@ def key_beside_tpm_with_password(plane: Plane) -> list[Found]:
         return asked(machine, env=tpm.with_keys(swtpm))
 
 
+def no_such_tpm(plane: Plane) -> list[Found]:
+    """A path by mistake."""
+    env = {"BCD_FAKEHW_TPM": f"sim:{plane.home}/none", "BCD_FAKEHW_TPM_KEYS": "1"}
+    return asked(joined(plane), env=env)
+
+
 def no_tpm(plane: Plane) -> list[Found]:
     return asked(joined(plane), env={"BCD_FAKEHW_TPM": "none", "BCD_FAKEHW_TPM_KEYS": "1"})
 
@@ -244,6 +250,7 @@ PROVOKED: dict[Told, Callable[[Plane], list[Found]]] = {
     Told.NODE_KEY_NONE: fresh,
     Told.NODE_KEY_TPM: key_in_tpm,
     Told.NODE_KEY_FILE: no_tpm,
+    Told.NODE_KEY_NO_SUCH_TPM: no_such_tpm,
     Told.NODE_KEY_UNUSED: sound,
     Told.NODE_KEY_MOVES: key_beside_tpm,
     Told.NODE_KEY_STAYS: key_beside_tpm_with_password,

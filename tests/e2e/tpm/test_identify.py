@@ -83,6 +83,15 @@ def test_what_stops_node_keys_is_in_the_report_and_the_last_line(config: Path) -
     assert [set(key) for key in found["endorsementKeys"]] == [{"kind", "publicKeySha256"}] * 2
 
 
+@pytest.mark.parametrize("hierarchy", ["owner", "endorsement"])
+def test_the_way_back_from_a_password_is_the_command_that_takes_it_away(hierarchy: str, config: Path) -> None:
+    with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home)) as tpm:
+        tpm.tool("tpm2_changeauth", "-c", hierarchy, "secret")
+        _, _, told = identify(config, f"socket:{tpm.path}").last_error.partition(": take it away with ")
+        tpm.tool(*told.replace("PASSWORD", "secret").split())
+        assert identify(config, f"socket:{tpm.path}").status == 0
+
+
 def test_a_key_that_cannot_be_read_says_why(config: Path) -> None:
     with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home)) as tpm:
         tpm.tool("tpm2_changeauth", "-c", "endorsement", "secret")
@@ -114,6 +123,15 @@ def test_another_word_for_a_tpm_is_refused(word: str, why: str, config: Path) ->
     done = identify(config, word)
     assert (done.status, done.out) == (78, "")
     assert done.err == f"environment: BCD_FAKEHW_TPM: {why}\n"
+
+
+def test_doctor_reports_it_instead(config: Path) -> None:
+    words = ("bcd-fakehw", "doctor", "--config", str(config), "--json")
+    done = commands.run(*words, env={"BCD_FAKEHW_TPM": "tpm0", "BCD_FAKEHW_TPM_KEYS": "1"})
+    assert done.status == 1, done
+    found = json.loads(done.out)[0]
+    assert (found["check"], found["level"]) == ("config", "fail")
+    assert found["message"] == "environment: BCD_FAKEHW_TPM: want none, sim:FILE or socket:PATH"
 
 
 def test_a_socket_whose_path_is_too_long_is_no_defect(config: Path, tmp_path: Path) -> None:

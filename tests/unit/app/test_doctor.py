@@ -60,6 +60,7 @@ def report(seen: Sight | None = None, config: Config | Failure = CONFIG, **asked
         lambda _config, _address: answer(asked.get("reach")),  # type: ignore[arg-type,return-value]
         lambda _: answer(asked.get("key")),  # type: ignore[arg-type,return-value]
         None if asked.get("tpm") is None else lambda: answer(asked["tpm"]),  # type: ignore[arg-type,return-value]
+        tpm_is_named=bool(asked.get("tpm_is_named")),
     )
     findings = doctor()
     assert len({finding.check for finding in findings}) == len(findings)
@@ -358,7 +359,7 @@ def test_a_tpm_that_takes_none_is_a_warning_with_the_way_back(tpm: TpmFound | Fa
     finding = report(tpm=tpm)["tpm"]
     assert finding.level is Level.WARN
     assert finding.message == "the TPM's owner hierarchy has a password (/dev/tpmrm0)"
-    assert finding.way_back == "take it away with tpm2_changeauth -c owner"
+    assert finding.way_back == "take it away with tpm2_changeauth -c owner -p PASSWORD"
 
 
 def test_a_machine_without_a_tpm_lacks_nothing() -> None:
@@ -366,3 +367,27 @@ def test_a_machine_without_a_tpm_lacks_nothing() -> None:
         "tpm", Level.NOT_APPLICABLE, "no TPM 2.0: /dev/tpmrm0: No such file or directory"
     )
     assert report()["tpm"].level is Level.NOT_APPLICABLE
+
+
+def test_a_tpm_that_is_named_and_not_there_is_missing() -> None:
+    """Else a path by mistake would read as a machine without a TPM, its node key in a file for ever."""
+    found = report(sight(LoadedAsIs(IDENTITY, KeyKind.FILE)), tpm=NO_TPM, tpm_is_named=True)
+    assert found["tpm"].level is Level.WARN
+    assert found["tpm"].message == "no TPM 2.0: /dev/tpmrm0: No such file or directory"
+    assert found["tpm"].way_back == "switch it on in the firmware, or name another with …"
+    assert found["node key"] == Finding(
+        "node key", Level.WARN, "a file; the TPM that is named for it is not there", "see the tpm check"
+    )
+
+
+def test_a_tpm_that_shows_no_endorsement_key_is_a_warning_with_the_reason() -> None:
+    """It holds node keys, and no certificate that names its attestation key is renewed there."""
+    locked = TryLater(Message.TPM_PASSWORD, hierarchy="endorsement", device="/dev/tpmrm0")
+    unread = replace(EK, spki=b"", trouble=locked)
+    finding = report(tpm=replace(TPM, endorsement_keys=(unread, unread)))["tpm"]
+    assert (finding.level, finding.message) == (
+        Level.WARN,
+        "the TPM's endorsement hierarchy has a password (/dev/tpmrm0)",
+    )
+    # One of them is enough to be known by.
+    assert report(tpm=replace(TPM, endorsement_keys=(EK, unread)))["tpm"].level is Level.OK
