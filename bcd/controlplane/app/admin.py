@@ -84,7 +84,7 @@ class Admin:
                 )
             case admin.ListApprovals():
                 now = self.clock.now()
-                return read(lambda records: tuple(views.approval(row, now) for row in records.approvals.all()))
+                return read(lambda records: tuple(views.approval(records, row, now) for row in records.approvals.all()))
             case _:
                 return EkCommands(self.store, self.clock)(command)
 
@@ -171,7 +171,7 @@ class Admin:
         elif question.state is not wanted:
             at = _time(question.decided or now)
             raise NotPermitted(Message.ALREADY_DECIDED, id=approval_id, state=question.state.value, at=at)
-        return views.approval(question, now)
+        return views.approval(records, question, now)
 
     def _allow(self, records: Records, question: Approval, site: str | None) -> Approval:
         """To let a TPM join is to put its endorsement key on the list."""

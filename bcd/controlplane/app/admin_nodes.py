@@ -13,6 +13,7 @@ from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.news import Item, NodeRevoked, RenewalDue
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.settings import Settings
+from bcd.controlplane.domain.tpms import denied_with
 from bcd.controlplane.ports.clock import WallClock
 from bcd.controlplane.ports.news import News
 from bcd.controlplane.ports.store import Records, Store
@@ -71,13 +72,14 @@ class NodeCommands:
     def _revoke(self, records: Records, node_id: NodeId, reason: str) -> tuple[admin.RevokedView, list[Item]]:
         node = _node(records, node_id)
         items = self._revoked(records, node, reason, Kind.NODE_REVOKED)
-        return admin.RevokedView(node_id, _node(records, node_id).generation), items
+        return admin.RevokedView(node_id, _node(records, node_id).generation, _comes_back_by(records, node)), items
 
     def _delete(self, records: Records, node_id: NodeId) -> tuple[admin.DeletedView, list[Item]]:
-        items = self._revoked(records, _node(records, node_id), DELETED, Kind.NODE_DELETED)
+        node = _node(records, node_id)
+        items = self._revoked(records, node, DELETED, Kind.NODE_DELETED)
         # Its certificates stay: they are known, and known to be dead.
         records.nodes.remove(node_id)
-        return admin.DeletedView(node_id), items
+        return admin.DeletedView(node_id, _comes_back_by(records, node)), items
 
     def _revoked(self, records: Records, node: Node, reason: str, kind: Kind) -> list[Item]:
         now = self.clock.now()
@@ -103,6 +105,10 @@ def _node(records: Records, node_id: NodeId) -> Node:
     if node is None:
         raise Usage(Message.NO_SUCH_NODE, id=node_id)
     return node
+
+
+def _comes_back_by(records: Records, node: Node) -> str:
+    return "" if not node.ek or denied_with(records, [node.ek]) else node.ek
 
 
 def _reason(command: str, text: str) -> str:

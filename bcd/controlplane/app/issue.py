@@ -16,6 +16,7 @@ from bcd.controlplane.domain.news import NodeRevoked
 from bcd.controlplane.domain.nodes import Node, machine_of
 from bcd.controlplane.domain.settings import Settings
 from bcd.controlplane.domain.standing import last_generation
+from bcd.controlplane.domain.tpms import denied_with
 from bcd.controlplane.ports.random import Random
 from bcd.controlplane.ports.signing import Issuer, Statements
 from bcd.controlplane.ports.store import Records
@@ -139,7 +140,7 @@ class IssueJoin:
                 daemon_version=asked.daemon_version,
                 token_id=due.token_id,
                 joined=now,
-                ek=due.ek or due.node.ek,
+                ek=due.ek or _kept(records, due.node),
                 ak_name=due.ak_name,
             )
         node_id = due.node_id or self._new_id(records)
@@ -164,6 +165,12 @@ class IssueJoin:
             node_id = NodeId(f"n-{short_id(self.random.bytes(SHORT_ID_BYTES))}")
             if records.nodes.get(node_id) is None:
                 return node_id
+
+
+def _kept(records: Records, node: Node) -> str:
+    """Who gives out a token for a node whose TPM is denied says that it is another machine now; it would renew no
+    more."""
+    return "" if node.ek and denied_with(records, [node.ek]) else node.ek
 
 
 def _revoke(records: Records, node: Node, now: datetime) -> tuple[NodeRevoked, ...]:

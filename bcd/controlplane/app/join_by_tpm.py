@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from bcd.controlplane.app.issue import Due, IssuedJoin, IssueJoin
 from bcd.controlplane.app.note import Note
-from bcd.controlplane.domain import attestation, challenges
+from bcd.controlplane.domain import attestation, challenges, tpms
 from bcd.controlplane.domain.admission import Requested
 from bcd.controlplane.domain.approvals import Approval, ApprovalState, retry_after_s
 from bcd.controlplane.domain.attestation import Answered, Checks, Shown
@@ -44,7 +44,7 @@ class JoinByTpm:
     ) -> _Answer:
         """The answer, or No. Whatever it decides is in the caller's transaction."""
         # 2. The endorsement key is one that may join here.
-        verdict = judge_offered(records, shown.offered, self.vouched)
+        verdict = judge_offered(records, shown.offered, shown.ak_name.hex(), self.vouched)
         if isinstance(verdict, Denied):
             raise No(verdict.reason, verdict.detail)
         # 3. It is a key of the TCG's profile; 4. the attestation key speaks for its TPM alone.
@@ -99,6 +99,7 @@ class JoinByTpm:
         )
         records.approvals.put(question)
         detail = {"approval": question.id, "ek": verdict.offered.ek, "ekRoot": verdict.roots[0]}
+        detail |= {"besideDenied": verdict.doubt} if verdict.doubt else {}
         records.audit.add(Event(now, f"node:{asked.source}", Kind.JOIN_PENDING, detail))
         return question
 
@@ -168,6 +169,7 @@ class JoinByTpm:
             # One answer each: who failed asks anew.
             records.challenges.remove(challenge.id)
             raise
+        tpms.remember(records, shown.ak_name.hex(), verdict.offered.ek, [one.ek for one in shown.offered])
         given = _given(records, asked, verdict)
         if given is not None:
             records.challenges.put(replace(challenge, answered=now, serial=given.serial))

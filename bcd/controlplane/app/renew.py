@@ -30,6 +30,7 @@ from bcd.controlplane.domain.ids import SERIAL_BYTES
 from bcd.controlplane.domain.nodes import IN_TPM, UNATTESTED
 from bcd.controlplane.domain.quota import wait_for_quota
 from bcd.controlplane.domain.settings import Settings
+from bcd.controlplane.domain.tpms import denied_with
 from bcd.controlplane.ports.log import Log
 from bcd.controlplane.ports.random import Random
 from bcd.controlplane.ports.signing import Issuer, Statements
@@ -98,8 +99,10 @@ class RenewCertificate:
         node = replace(used.node, last_seen=now)
         records.nodes.put(node)
         told: dict[str, object] = {"node": node.id, "source": presented.source}
-        listed = records.eks.get(node.ek) if node.ek else None
-        if listed is not None and listed.denied:
+        ak_name = presented.leaf.ak_name
+        denied = denied_with(records, [node.ek] if node.ek else [], ak_name.hex() if ak_name else "")
+        if denied:
+            told["ek"] = denied
             call.after(Note("renewal refused: the endorsement key is denied", told, warning=True).to(self.log))
             return Declined("the endorsement key of this node's TPM is denied")
         # 5. An answer that may have been lost is given again, and costs nothing.

@@ -4,7 +4,7 @@ from collections.abc import Set
 from dataclasses import fields
 from datetime import datetime
 
-from bcd.controlplane.domain import admin, admin_eks
+from bcd.controlplane.domain import admin, admin_eks, tpms
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Recorded
 from bcd.controlplane.domain.certificates import Certificate
@@ -111,7 +111,7 @@ def event(row: Recorded) -> admin.EventView:
     return admin.EventView(row.seq, row.event.at, row.event.actor, row.event.kind.value, row.event.detail)
 
 
-def approval(row: Approval, now: datetime) -> admin.ApprovalView:
+def approval(records: Records, row: Approval, now: datetime) -> admin.ApprovalView:
     return admin.ApprovalView(
         id=row.id,
         state="lapsed" if row.lapsed(now) else row.state.value,
@@ -127,6 +127,7 @@ def approval(row: Approval, now: datetime) -> admin.ApprovalView:
         daemon_version=row.daemon_version,
         claims=claims(row.claims),
         ek=row.ek,
+        beside_denied=tpms.doubt(records, row.ek) if row.ek else "",
     )
 
 
@@ -145,17 +146,29 @@ def ek_root(row: EkRoot) -> admin_eks.EkRootView:
 
 
 def listed_ek(records: Records, row: ListedEk) -> admin_eks.EkView:
-    owners = records.nodes.of_ek(row.ek)
     return admin_eks.EkView(
         public_key_sha256=row.ek,
-        state="denied" if row.denied else "allowed",
+        state=_state(row),
         site=row.site,
         role=row.role.value,
         node_id=row.node_id,
-        joined_as=owners[0].id if owners else None,
+        joined_as=_owner(records, row.ek),
         note=row.note,
         listed=row.listed,
+        others=tuple(
+            admin_eks.OtherEkView(one.ek, one.tie.value, _state(records.eks.get(one.ek)), _owner(records, one.ek))
+            for one in tpms.others(records, row.ek)
+        ),
     )
+
+
+def _state(row: ListedEk | None) -> str:
+    return "" if row is None else "denied" if row.denied else "allowed"
+
+
+def _owner(records: Records, ek: str) -> NodeId | None:
+    owners = records.nodes.of_ek(ek)
+    return owners[0].id if owners else None
 
 
 def _pin(spki_sha256: bytes) -> str:

@@ -158,6 +158,7 @@ def approval(a: ApprovalView) -> None:
             ("node", f"{a.node_id} (it comes back)" if a.reclaims else a.node_id or "a new one"),
             ("key pin", a.key_pin),
             ("endorsement key", a.ek),
+            ("shown beside", f"{a.beside_denied}, which is denied" if a.beside_denied else ""),
             ("from", a.source),
             ("bcd", a.daemon_version),
             *_claims(a.claims),

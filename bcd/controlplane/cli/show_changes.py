@@ -6,10 +6,17 @@ from bcd.controlplane.domain.admin import DeletedView, RenewalsView, RestoredVie
 
 def revoked_node(view: RevokedView) -> None:
     print(f"node {view.id} revoked (generation {view.generation}); the machine must join again")
+    _by_tpm(view.ek)
 
 
 def deleted_node(view: DeletedView) -> None:
     print(f"node {view.id} deleted; the machine may join anew with any token")
+    _by_tpm(view.ek)
+
+
+def _by_tpm(ek: str) -> None:
+    if ek:
+        print(f"its TPM may join again; bcd-controlplane ek deny {ek} keeps it out")
 
 
 def renewals(view: RenewalsView) -> None:

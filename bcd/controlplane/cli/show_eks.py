@@ -52,14 +52,30 @@ def keys(rows: tuple[EkView, ...]) -> None:
 def allowed(row: EkView) -> None:
     node = f" as {row.node_id}" if row.node_id else ""
     print(f"{row.public_key_sha256} may join site {row.site}{node}, role {row.role}")
+    for other in row.others:
+        if other.state == "denied" and other.tie != "showed":
+            print(
+                f"not yet: {other.public_key_sha256} of the same TPM is denied; bcd-controlplane ek allow that one too"
+            )
 
 
 def denied(row: EkView) -> None:
     print(f"{row.public_key_sha256} is denied")
-    if row.joined_as:
-        print(
-            f"it is node {row.joined_as}, which renews no more; bcd-controlplane nodes revoke {row.joined_as} ends it"
-        )
+    _ends(row.joined_as)
+    for other in row.others:
+        ek = other.public_key_sha256
+        if other.tie != "shown":
+            print(f"{ek} is of the same TPM, and kept out with it")
+            _ends(other.joined_as)
+        elif other.state != "denied":
+            print(
+                f"its TPM showed {ek} too, which proves nothing; bcd-controlplane ek deny {ek} keeps that out as well"
+            )
+
+
+def _ends(node: str | None) -> None:
+    if node:
+        print(f"it is node {node}, which renews no more; bcd-controlplane nodes revoke {node} ends it")
 
 
 def removed(view: EkRemovedView) -> None:

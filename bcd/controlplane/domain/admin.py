@@ -246,15 +246,20 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class RevokedView:
-    """`generation` is the node's now; certificates of a lower one are dead."""
+    """`generation` is the node's now; certificates of a lower one are dead. `ek`: the endorsement key by which its
+    machine may join again; empty when there is none, or it is denied."""
 
     id: str
     generation: int
+    ek: str = ""
 
 
 @dataclass(frozen=True)
 class DeletedView:
+    """`ek` as in RevokedView."""
+
     id: str
+    ek: str = ""
 
 
 @dataclass(frozen=True)
@@ -312,7 +317,8 @@ class EventView:
 @dataclass(frozen=True)
 class ApprovalView:
     """`key_pin` is the pin of the CSR's key; for a machine that waits with its TPM it is empty, and `ek` says which, as
-    the allow-list does. `state`: pending, approved, denied or lapsed."""
+    the allow-list does. `beside_denied`: a key that is denied, whose TPM showed `ek` too; empty when there is none.
+    `state`: pending, approved, denied or lapsed."""
 
     id: str
     state: str
@@ -328,6 +334,7 @@ class ApprovalView:
     daemon_version: str
     claims: ClaimsView
     ek: str
+    beside_denied: str
 
 
 @dataclass(frozen=True)

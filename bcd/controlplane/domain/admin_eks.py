@@ -142,9 +142,20 @@ class EkRootRemovedView:
 
 
 @dataclass(frozen=True)
+class OtherEkView:
+    """A key that has to do with another. `tie`: `same`, both are in one TPM; `showed`, its TPM showed that one too;
+    `shown`, that one's TPM showed it too. `state`: allowed, denied, or empty when it is not listed."""
+
+    public_key_sha256: str
+    tie: str
+    state: str
+    joined_as: str | None
+
+
+@dataclass(frozen=True)
 class EkView:
     """`public_key_sha256` as `bcd tpm identify` has it. `state`: allowed or denied. `node_id`: the node it is to be;
-    `joined_as`: the node that it is."""
+    `joined_as`: the node that it is. `others`: keys that are its TPM's too, or said to be."""
 
     public_key_sha256: str
     state: str
@@ -154,6 +165,7 @@ class EkView:
     joined_as: str | None
     note: str
     listed: datetime
+    others: tuple[OtherEkView, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bcd.controlplane.domain import tpms
 from bcd.controlplane.domain.ek_chain import Effort, anchors_above, check_ek
 from bcd.controlplane.domain.eks import EkRoot, ListedEk
 from bcd.controlplane.domain.joining import No
@@ -50,10 +51,12 @@ class Admitted:
 
 @dataclass(frozen=True)
 class Pending:
-    """A genuine TPM nobody spoke of. `roots`: the fingerprints of the CAs above it, the nearest first."""
+    """A genuine TPM nobody spoke of. `roots`: the fingerprints of the CAs above it, the nearest first. `doubt`: a CA of
+    them admits, but this key may be of the TPM that has this one, which is denied."""
 
     offered: OfferedEk
     roots: tuple[str, ...]
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,23 @@ def roots_in_question(records: Records, offered: Sequence[OfferedEk]) -> Sequenc
     return None if known else records.ek_roots.all()
 
 
-def judge_offered(records: Records, offered: Sequence[OfferedEk], vouched: Vouched | None = None) -> Verdict:
-    """`judge_ek` with what the store knows."""
+def judge_offered(
+    records: Records, offered: Sequence[OfferedEk], ak: str = "", vouched: Vouched | None = None
+) -> Verdict:
+    """`judge_ek` with what the store knows. `ak`: the attestation key that is shown with them; that it is in their TPM
+    need not be proved, to refuse who says so."""
     eks = [one.ek for one in offered]
+    denied = tpms.denied_with(records, eks, ak) if offered else ""
+    if denied and denied not in eks:
+        return Denied(Reason.EK_DENIED, f"{denied}, which this TPM showed before")
     listed = [row for row in map(records.eks.get, eks) if row is not None]
     nodes = [node for ek in eks for node in records.nodes.of_ek(ek)]
-    return judge_ek(offered, records.ek_roots.all(), listed, nodes, vouched)
+    verdict = judge_ek(offered, records.ek_roots.all(), listed, nodes, vouched)
+    if isinstance(verdict, Admitted) and verdict.root is not None:
+        doubt = tpms.doubt(records, verdict.offered.ek)
+        if doubt:
+            return Pending(verdict.offered, (verdict.root,), doubt)
+    return verdict
 
 
 def judge_ek(

@@ -50,3 +50,13 @@ class ListedEk:
     denied: bool
     note: str
     listed: datetime
+
+
+@dataclass(frozen=True)
+class TpmKey:
+    """An endorsement key `ek` that a TPM showed, in which the attestation key `ak` (its TPM name, hexadecimal) was
+    proved to be. `proved`: that `ek` is in that TPM too; otherwise it is the machine's word."""
+
+    ak: str
+    ek: str
+    proved: bool

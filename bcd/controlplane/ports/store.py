@@ -13,7 +13,7 @@ from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
 from bcd.controlplane.domain.challenges import Challenge
-from bcd.controlplane.domain.eks import EkRoot, ListedEk
+from bcd.controlplane.domain.eks import EkRoot, ListedEk, TpmKey
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -200,6 +200,22 @@ class Eks(Protocol):
     def remove(self, ek: str) -> None: ...
 
 
+class TpmKeys(Protocol):
+    """What TPMs showed."""
+
+    def put(self, key: TpmKey) -> None:
+        """Adds it, or replaces the row of its two keys."""
+        ...
+
+    def of_ak(self, ak: str) -> Sequence[TpmKey]:
+        """By endorsement key."""
+        ...
+
+    def of_ek(self, ek: str) -> Sequence[TpmKey]:
+        """By attestation key."""
+        ...
+
+
 class Challenges(Protocol):
     def put(self, challenge: Challenge) -> None:
         """Adds it, or replaces the one with its id."""
@@ -247,6 +263,8 @@ class Records(Protocol):
     def ek_roots(self) -> EkRoots: ...
     @property
     def eks(self) -> Eks: ...
+    @property
+    def tpm_keys(self) -> TpmKeys: ...
     @property
     def challenges(self) -> Challenges: ...
 

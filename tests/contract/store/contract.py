@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from bcd.controlplane.domain.approvals import ApprovalState
 from bcd.controlplane.domain.certificates import CertificateState
+from bcd.controlplane.domain.eks import TpmKey
 from bcd.controlplane.domain.settings import Restoration, SignedBundle
 from bcd.controlplane.ports.store import Records, Store, StoreUnavailable
 from bcd.domain.model.names import NodeId, Role, SiteId
@@ -48,6 +49,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
     root, open_root = rows.ek_root(1), rows.ek_root(2, site=SiteId("lab"), role=Role.SITE)
     listed = rows.listed_ek(1, node_id=NodeId("n-1"), role=Role.RAMDISK)
     denied = rows.listed_ek(2, site=None, denied=True, note="")
+    shown, proved = TpmKey("000b00", "sha256:01", False), TpmKey("000b00", "sha256:02", True)
     challenge, answered = rows.challenge(1), rows.challenge(2, answered=AT, serial="0a" * 16)
 
     def work(r: Records) -> None:
@@ -63,6 +65,8 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         r.ek_roots.put(open_root)
         r.eks.put(listed)
         r.eks.put(denied)
+        r.tpm_keys.put(shown)
+        r.tpm_keys.put(proved)
         r.challenges.put(challenge)
         r.challenges.put(answered)
 
@@ -79,6 +83,7 @@ def rows_come_back_as_they_were_put(store: Store) -> None:
         assert store.read(lambda r, kept=kept: r.ek_roots.get(kept.fingerprint)) == kept  # type: ignore[misc]
     for row in (listed, denied):
         assert store.read(lambda r, row=row: r.eks.get(row.ek)) == row  # type: ignore[misc]
+    assert store.read(lambda r: r.tpm_keys.of_ak("000b00")) == [shown, proved]
     assert store.read(lambda r: r.challenges.of_request(challenge.csr_sha256)) == [challenge, answered]
 
 
@@ -111,6 +116,7 @@ def what_is_not_there_is_none_or_nothing(store: Store) -> None:
     assert store.read(lambda r: (*r.challenges.of_request(b"c" * 32), r.challenges.count())) == (0,)
     assert store.read(lambda r: [*r.tokens.all(), *r.nodes.all(), *r.approvals.all(), *r.audit.latest(5)]) == []
     assert store.read(lambda r: [*r.ek_roots.all(), *r.eks.all(), *r.nodes.of_ek("sha256:00")]) == []
+    assert store.read(lambda r: [*r.tpm_keys.of_ak("000b"), *r.tpm_keys.of_ek("sha256:00")]) == []
 
 
 @clause
@@ -130,6 +136,8 @@ def putting_again_replaces(store: Store) -> None:
         r.ek_roots.put(rows.ek_root())
         r.eks.put(rows.listed_ek())
         r.eks.put(rows.listed_ek(denied=True))
+        r.tpm_keys.put(TpmKey("000b", "sha256:01", False))
+        r.tpm_keys.put(TpmKey("000b", "sha256:01", True))
         r.challenges.put(rows.challenge())
         r.challenges.put(rows.challenge(answered=AT))
 
@@ -143,6 +151,7 @@ def putting_again_replaces(store: Store) -> None:
     assert [row.state for row in store.read(lambda r: r.approvals.all())] == [ApprovalState.APPROVED]
     assert store.read(lambda r: r.ek_roots.all()) == [rows.ek_root()]
     assert store.read(lambda r: r.eks.all()) == [rows.listed_ek(denied=True)]
+    assert store.read(lambda r: r.tpm_keys.of_ek("sha256:01")) == [TpmKey("000b", "sha256:01", True)]
     assert store.read(lambda r: r.challenges.get(rows.challenge().id)) == rows.challenge(answered=AT)
 
 
@@ -447,6 +456,17 @@ def the_oldest_refusals_go(store: Store) -> None:
     assert changed(store, lambda r: r.refusals.trim(AT, 5)) == 0
     left = store.read(lambda r: r.refusals.latest(100))
     assert left == [rows.refusal(number) for number in (10, 9, 8, 7, 6)]
+
+
+@clause
+def keys_of_tpms_are_found_by_either_key(store: Store) -> None:
+    def work(r: Records) -> None:
+        for ak, ek in (("b", "y"), ("b", "x"), ("a", "x"), ("c", "z")):
+            r.tpm_keys.put(TpmKey(ak, ek, ak == "b"))
+
+    changed(store, work)
+    assert store.read(lambda r: r.tpm_keys.of_ak("b")) == [TpmKey("b", "x", True), TpmKey("b", "y", True)]
+    assert store.read(lambda r: r.tpm_keys.of_ek("x")) == [TpmKey("a", "x", False), TpmKey("b", "x", True)]
 
 
 @clause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from contextlib import closing
@@ -12,10 +13,11 @@ import pytest
 
 from bcd.controlplane.adapters.sqlite.schema import CHANGES, OLDEST, VERSION
 from bcd.controlplane.adapters.sqlite.store import NewerStore, NotAStore, SqliteStore, create
+from bcd.controlplane.domain.eks import TpmKey
 from bcd.controlplane.ports.store import StoreUnavailable
 from tests.fakes.controlplane import rows
 
-VERSION_2 = Path(__file__).with_name("version_2.sql")
+VERSION_2, VERSION_3 = (Path(__file__).with_name(f"version_{number}.sql") for number in (2, 3))
 
 
 @pytest.fixture
@@ -83,6 +85,31 @@ def test_an_older_stores_tables_become_those_of_a_new_one(old: str, tmp_path: Pa
     assert tables(old) == tables(str(tmp_path / "new.db"))
 
 
+def test_what_joins_by_tpm_proved_before_there_was_a_place_for_it_is_known(tmp_path: Path) -> None:
+    path = str(tmp_path / "store.db")
+    with closing(sqlite3.connect(path)) as store:
+        store.executescript(VERSION_3.read_text(encoding="utf-8"))
+        for detail in (
+            {"node": "n-1", "ek": "sha256:01", "ak": "000b01", "nodeKey": "tpm"},
+            {"node": "n-1", "ek": "sha256:01", "ak": "000b01", "nodeKey": "unattested"},
+            {"node": "n-2", "token": "aaaaaaaaaa"},
+        ):
+            store.execute(
+                "INSERT INTO audit (at, actor, kind, detail) VALUES (1, 'node:x', 'node.joined', ?)",
+                (json.dumps(detail),),
+            )
+        store.execute(
+            "INSERT INTO audit (at, actor, kind, detail) VALUES (1, 'operator', 'ek.denied', '{\"ek\": \"sha256:02\"}')"
+        )
+        store.commit()
+    opened = SqliteStore(path)
+    assert opened.read(lambda r: r.tpm_keys.of_ek("sha256:01")) == [TpmKey("000b01", "sha256:01", True)]
+    assert opened.read(lambda r: r.tpm_keys.of_ek("sha256:02")) == []
+    opened.close()
+    create(str(tmp_path / "new.db"))
+    assert tables(path) == tables(str(tmp_path / "new.db"))
+
+
 def test_create_brings_an_older_one_up_too(old: str) -> None:
     create(old)
     assert version(old) == VERSION
@@ -144,5 +171,5 @@ def test_a_newer_one_is_left_alone(old: str) -> None:
 def test_one_older_than_any_that_was_given_out_is_no_store(old: str) -> None:
     with closing(sqlite3.connect(old)) as store:
         store.execute(f"PRAGMA user_version = {OLDEST - 1}")
-    with pytest.raises(NotAStore, match="has version 1, this bcd-controlplane knows 2 to 3"):
+    with pytest.raises(NotAStore, match="has version 1, this bcd-controlplane knows 2 to 4"):
         SqliteStore(old)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
+from bcd.controlplane.domain.eks import TpmKey
 from bcd.controlplane.domain.ids import TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.settings import Restoration, SignedBundle
@@ -29,6 +30,7 @@ from tests.fakes.controlplane.memory_store import (
     MemoryRestorations,
     MemoryStore,
     MemoryTokens,
+    MemoryTpmKeys,
 )
 
 T = TypeVar("T")
@@ -260,6 +262,18 @@ class _Kept(MemoryNodes):
         pass
 
 
+class KnowsATpmByOneKey(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._records.tpm_keys = _ByAttestationKey()
+
+
+class _ByAttestationKey(MemoryTpmKeys):
+    def put(self, key: TpmKey) -> None:
+        self.rows = {pair: row for pair, row in self.rows.items() if row.ek != key.ek}
+        super().put(key)
+
+
 class CountsEveryChallenge(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
@@ -305,6 +319,7 @@ WRONG: dict[type[MemoryStore], str] = {
     KeepsNodes: "a_node_that_is_removed_leaves_its_certificates",
     TakesTheKeyless: "nodes_without_an_endorsement_key_are_never_one",
     KeepsRoots: "a_root_or_a_row_of_the_allow_list_is_removed_alone",
+    KnowsATpmByOneKey: "keys_of_tpms_are_found_by_either_key",
     CountsEveryChallenge: "challenges_are_counted_found_and_removed_each_by_itself",
     FindsTheLatestRestoration: "the_newest_restoration_is_the_last_one_told",
     LetsVersionsFall: "a_bundles_version_only_rises",

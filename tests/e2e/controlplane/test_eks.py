@@ -110,6 +110,7 @@ def test_keys_are_allowed_denied_and_taken_off(plane: Plane) -> None:
             "nodeId": "rack-7",
             "joinedAs": None,
             "note": "rack 7",
+            "others": [],
         },
         {
             "publicKeySha256": f"sha256:{B}",
@@ -119,6 +120,7 @@ def test_keys_are_allowed_denied_and_taken_off(plane: Plane) -> None:
             "nodeId": None,
             "joinedAs": None,
             "note": "stolen",
+            "others": [],
         },
     ]
     text = plane.admin("ek", "list").out
@@ -220,12 +222,19 @@ def test_a_tpm_is_refused_admitted_by_its_manufacturer_and_shut_out(fresh: Plane
         process.up()
         said = fresh.admin("ek", "deny", node["ek"]).out
         assert f"it is node {node['id']}, which renews no more" in said
+        ((other,),) = [row["others"] for row in rows(fresh, "ek", "list")]
+        assert (other["tie"], other["state"], other["joinedAs"]) == ("shown", "", None)
+        assert said.endswith(f"bcd-controlplane ek deny {other['publicKeySha256']} keeps that out as well\n")
         fresh.admin("nodes", "renew-now", node["id"])
         process.said("the endorsement key of this node's TPM is denied")
         assert process.runs()
     finally:
         process.stop()
     assert [row["joinedAs"] for row in rows(fresh, "ek", "list")] == [node["id"]]
+    # Either key keeps it out.
+    fresh.admin("ek", "remove", node["ek"])
+    assert f"ek deny {node['ek']} keeps it out" in fresh.admin("nodes", "revoke", node["id"], "--reason", "stolen").out
+    fresh.admin("ek", "deny", other["publicKeySha256"])
     other = fresh.machine()
     assert other.run("join", "--attestor", "tpm", env=tpm).status == 77
     assert rows(fresh, "refusals", "list")[0]["reason"] == "ek-denied"

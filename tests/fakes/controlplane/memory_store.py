@@ -13,7 +13,7 @@ from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Recorded
 from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer
 from bcd.controlplane.domain.challenges import Challenge
-from bcd.controlplane.domain.eks import EkRoot, ListedEk
+from bcd.controlplane.domain.eks import EkRoot, ListedEk, TpmKey
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -226,6 +226,20 @@ class MemoryEks:
         self.rows.pop(ek, None)
 
 
+class MemoryTpmKeys:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], TpmKey] = {}
+
+    def put(self, key: TpmKey) -> None:
+        self.rows[key.ak, key.ek] = key
+
+    def of_ak(self, ak: str) -> Sequence[TpmKey]:
+        return sorted((row for row in self.rows.values() if row.ak == ak), key=lambda row: row.ek)
+
+    def of_ek(self, ek: str) -> Sequence[TpmKey]:
+        return sorted((row for row in self.rows.values() if row.ek == ek), key=lambda row: row.ak)
+
+
 class MemoryChallenges:
     def __init__(self) -> None:
         self.rows: dict[str, Challenge] = {}
@@ -266,6 +280,7 @@ class MemoryRecords:
         self.restorations = MemoryRestorations()
         self.ek_roots = MemoryEkRoots()
         self.eks = MemoryEks()
+        self.tpm_keys = MemoryTpmKeys()
         self.challenges = MemoryChallenges()
 
     def copied(self) -> MemoryRecords:

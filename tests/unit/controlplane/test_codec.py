@@ -75,22 +75,32 @@ RESULTS: dict[type, Any] = {
     admin_eks.EkRootsImported: admin_eks.EkRootsImported(2, 1),
     admin_eks.EkRootView: admin_eks.EkRootView("sha256:00", "CN=Ä", "CN=B", None, AT, None, "node", AT),
     admin_eks.EkRootRemovedView: admin_eks.EkRootRemovedView("sha256:00", "CN=Ä"),
-    admin_eks.EkView: admin_eks.EkView("sha256:01", "denied", None, "node", None, "n-1", "räck 7", AT),
+    admin_eks.EkView: admin_eks.EkView(
+        "sha256:01",
+        "denied",
+        None,
+        "node",
+        None,
+        "n-1",
+        "räck 7",
+        AT,
+        (admin_eks.OtherEkView("sha256:02", "same", "", "n-2"), admin_eks.OtherEkView("sha256:03", "shown", "", None)),
+    ),
     admin_eks.EkRemovedView: admin_eks.EkRemovedView("sha256:01"),
     admin_eks.EksImported: admin_eks.EksImported(3, 2, 1),
     admin.NewToken: admin.NewToken("bcjt_…", "aaaaaaaaaa", AT),
     admin.TokenView: admin.TokenView("t", "lab", "node", None, True, False, "usable", 1, 0, AT, AT, None),
     admin.NodeView: NODE,
     admin.NodeDetail: admin.NodeDetail(NODE, CLAIMS, (CERTIFICATE,)),
-    admin.RevokedView: admin.RevokedView("n-1", 2),
-    admin.DeletedView: admin.DeletedView("n-1"),
+    admin.RevokedView: admin.RevokedView("n-1", 2, "sha256:00"),
+    admin.DeletedView: admin.DeletedView("n-1", "sha256:00"),
     admin.RenewalsView: admin.RenewalsView(3, 1),
     admin.TrustView: admin.TrustView(3, ("sha256:00",), (admin.ApproverView("Änne", "sha256:01"),), 0),
     admin.RestoredView: admin.RestoredView(AT, 1001),
     admin.RefusalView: admin.RefusalView("00", AT, "r", "d", "w", "s", "a", "t", CLAIMS),
     admin.EventView: admin.EventView(1, AT, "operator", "node.joined", {"a": "x", "n": 3, "yes": True}),
     admin.ApprovalView: admin.ApprovalView(
-        "a", "pending", AT, None, "t", "lab", "node", None, False, "pin", "s", "0.1", CLAIMS, "sha256:00"
+        "a", "pending", AT, None, "t", "lab", "node", None, False, "pin", "s", "0.1", CLAIMS, "sha256:00", "sha256:01"
     ),
 }
 

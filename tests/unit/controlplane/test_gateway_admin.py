@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 
 from bcd.controlplane.adapters.files import config
 from bcd.controlplane.adapters.pki.join_keys import SigningKey
-from bcd.controlplane.domain import admin
+from bcd.controlplane.domain import admin, admin_eks
 from bcd.controlplane.domain.failures import NotPermitted, Usage
 from bcd.controlplane.domain.gateway import Dead, Welcomed
 from bcd.controlplane.domain.joining import Refused
@@ -59,6 +60,18 @@ def test_revoking_kills_every_certificate_and_the_generation(plane: MemoryContro
         assert one.hello() == Dead("operator: stolen", plane.clock.now())
     assert plane.news.told == [NodeRevoked(NodeId(member.node), 2, "operator: stolen", plane.clock.now())]
     assert plane.audit()[-1] == ("node.revoked", {"node": member.node, "reason": "operator: stolen"})
+
+
+def test_a_machine_that_may_come_back_by_its_tpm_is_told_of(plane: MemoryControlPlane, member: Member) -> None:
+    ek = f"sha256:{'e' * 64}"
+    node = plane.store.read(lambda r: r.nodes.get(NodeId(member.node)))
+    assert node is not None
+    plane.store.change(lambda r: r.nodes.put(replace(node, ek=ek))).result()
+    assert plane.admin(admin.RevokeNode(member.node, "stolen")) == admin.RevokedView(member.node, 2, ek)
+    plane.admin(admin_eks.DenyEk(ek, None))
+    assert plane.admin(admin.RevokeNode(member.node, "stolen")) == admin.RevokedView(member.node, 2)
+    plane.admin(admin_eks.RemoveEk(ek))
+    assert plane.admin(admin.DeleteNode(member.node)) == admin.DeletedView(member.node, ek)
 
 
 def test_revoking_twice_is_once(plane: MemoryControlPlane, member: Member) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bcd.controlplane.app.renew import WOULD_END_SOONER
-from bcd.controlplane.domain import admin_eks
+from bcd.controlplane.domain import admin_eks, tpms
 from bcd.controlplane.domain.gateway import Declined, Full, Malformed, NotNow, Presented, Renewed, RenewRequest
 from bcd.controlplane.domain.quota import quota, wait_for_quota
 from bcd.controlplane.ports.store import Records, StoreUnavailable
@@ -72,6 +72,27 @@ def test_a_node_whose_endorsement_key_is_denied_renews_no_more_until_it_is_allow
     assert rows(plane, member) == 2
     plane.admin(admin_eks.AllowEk(EK, "lab", "node", None, ""))
     assert isinstance(member.send(asked), Renewed)
+
+
+def test_a_node_whose_tpm_showed_a_denied_key_renews_no_more(plane: MemoryControlPlane, member: Member) -> None:
+    """Whichever of the hashes that bcd tpm identify shows is denied."""
+    of_tpm(plane, member)
+    other = f"sha256:{'0' * 64}"
+    plane.store.change(lambda r: tpms.remember(r, "000b", EK, [EK, other])).result()
+    plane.admin(admin_eks.DenyEk(other, None))
+    assert isinstance(member.send(member.ask()), Declined)
+    assert plane.log.lines[-1][2]["ek"] == other
+    plane.admin(admin_eks.RemoveEk(other))
+    assert isinstance(member.send(member.ask()), Renewed)
+
+
+def test_a_token_for_a_node_whose_tpm_is_denied_makes_it_another_machines(plane: MemoryControlPlane) -> None:
+    member = Member.joined(plane, plane.token(node_id="n-1"))
+    of_tpm(plane, member)
+    plane.admin(admin_eks.DenyEk(EK, None))
+    another = Member.joined(plane, plane.token(node_id="n-1"))
+    assert [node.ek for node in plane.nodes()] == [""]
+    assert isinstance(another.send(another.ask()), Renewed)
 
 
 def test_a_denied_key_of_another_node_stops_nobody(plane: MemoryControlPlane, member: Member) -> None:

@@ -10,7 +10,7 @@ from bcd.controlplane.domain.approvals import Approval
 from bcd.controlplane.domain.audit import Event, Kind, Recorded
 from bcd.controlplane.domain.certificates import Certificate, GivenAnswer
 from bcd.controlplane.domain.challenges import Challenge
-from bcd.controlplane.domain.eks import EkRoot, ListedEk
+from bcd.controlplane.domain.eks import EkRoot, ListedEk, TpmKey
 from bcd.controlplane.domain.ids import ApprovalId, RefusalId, TokenId
 from bcd.controlplane.domain.nodes import Node
 from bcd.controlplane.domain.refusals import Refusal
@@ -28,6 +28,7 @@ _BUNDLES = Table("bundles", SignedBundle, ("version",))
 _RESTORATIONS = Table("restorations", Restoration, ())
 _EK_ROOTS = Table("ek_roots", EkRoot, ("fingerprint",))
 _EKS = Table("eks", ListedEk, ("ek",))
+_TPM_KEYS = Table("tpm_keys", TpmKey, ("ak", "ek"))
 _CHALLENGES = Table("challenges", Challenge, ("id",))
 
 
@@ -212,6 +213,17 @@ class SqliteEks(_Part):
         self._c.execute("DELETE FROM eks WHERE ek = ?", (ek,))
 
 
+class SqliteTpmKeys(_Part):
+    def put(self, key: TpmKey) -> None:
+        _TPM_KEYS.put(self._c, key)
+
+    def of_ak(self, ak: str) -> Sequence[TpmKey]:
+        return _TPM_KEYS.many(self._c, "WHERE ak = ? ORDER BY ek", ak)
+
+    def of_ek(self, ek: str) -> Sequence[TpmKey]:
+        return _TPM_KEYS.many(self._c, "WHERE ek = ? ORDER BY ak", ek)
+
+
 class SqliteChallenges(_Part):
     def put(self, challenge: Challenge) -> None:
         _CHALLENGES.put(self._c, challenge)
@@ -247,4 +259,5 @@ class SqliteRecords:
         self.restorations = SqliteRestorations(connection)
         self.ek_roots = SqliteEkRoots(connection)
         self.eks = SqliteEks(connection)
+        self.tpm_keys = SqliteTpmKeys(connection)
         self.challenges = SqliteChallenges(connection)

@@ -2,7 +2,7 @@
 
 Times are microseconds since 1970 UTC; tuples, claims and details are JSON; hashes and DER are blobs."""
 
-VERSION = 3
+VERSION = 4
 
 # The two unique indexes are what "repeat the answer" and "one question a key" rest on.
 SCHEMA = """
@@ -62,6 +62,10 @@ CREATE TABLE eks (
     ek TEXT PRIMARY KEY, site TEXT, role TEXT NOT NULL, node_id TEXT, denied INTEGER NOT NULL, note TEXT NOT NULL,
     listed INTEGER NOT NULL, CHECK (denied OR site IS NOT NULL)
 ) STRICT;
+CREATE TABLE tpm_keys (
+    ak TEXT NOT NULL, ek TEXT NOT NULL, proved INTEGER NOT NULL, PRIMARY KEY (ak, ek)
+) STRICT;
+CREATE INDEX tpm_keys_ek ON tpm_keys (ek);
 CREATE TABLE challenges (
     id TEXT PRIMARY KEY, ek TEXT NOT NULL, ek_name BLOB NOT NULL, ak_name BLOB NOT NULL,
     csr_sha256 BLOB NOT NULL, secret_sha256 BLOB NOT NULL, credential BLOB NOT NULL,
@@ -98,6 +102,16 @@ CHANGES: dict[int, tuple[str, ...]] = {
         "CREATE INDEX challenges_request ON challenges (csr_sha256)",
         "CREATE INDEX challenges_source ON challenges (source)",
         "CREATE INDEX challenges_end ON challenges (not_after)",
+    ),
+    3: (
+        """CREATE TABLE tpm_keys (
+            ak TEXT NOT NULL, ek TEXT NOT NULL, proved INTEGER NOT NULL, PRIMARY KEY (ak, ek)
+        ) STRICT""",
+        "CREATE INDEX tpm_keys_ek ON tpm_keys (ek)",
+        # What was proved until now stands in the log alone; which other keys were shown, nowhere.
+        """INSERT INTO tpm_keys
+            SELECT DISTINCT json_extract(detail, '$.ak'), json_extract(detail, '$.ek'), 1 FROM audit
+            WHERE kind = 'node.joined' AND json_extract(detail, '$.ak') <> '' AND json_extract(detail, '$.ek') <> ''""",
     ),
 }
 OLDEST = min(CHANGES)
