@@ -16,11 +16,6 @@ from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.controlplane.machine import Machine
 
 
-@pytest.fixture
-def plane() -> MemoryControlPlane:
-    return MemoryControlPlane()
-
-
 def refused(plane: MemoryControlPlane, command: admin.Command) -> Failure:
     with pytest.raises(Failure) as caught:
         plane.admin(command)

@@ -25,11 +25,6 @@ def fingerprint(der: bytes) -> str:
     return f"sha256:{sha256(der).hexdigest()}"
 
 
-@pytest.fixture
-def plane() -> MemoryControlPlane:
-    return MemoryControlPlane()
-
-
 def told(plane: MemoryControlPlane) -> list[tuple[str, dict[str, Any]]]:
     """The events of these commands."""
     return [event for event in plane.audit() if event[0].startswith("ek")]

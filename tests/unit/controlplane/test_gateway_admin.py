@@ -29,16 +29,6 @@ from tests.fakes.controlplane.machine import Machine, new_key
 from tests.fakes.controlplane.member import Member
 
 
-@pytest.fixture
-def plane() -> MemoryControlPlane:
-    return MemoryControlPlane()
-
-
-@pytest.fixture
-def member(plane: MemoryControlPlane) -> Member:
-    return Member.joined(plane)
-
-
 def spki() -> bytes:
     return ecdsa.spki_of(new_key().public_key())
 

@@ -25,11 +25,6 @@ from tests.fakes.controlplane.rows import certificate as row
 
 
 @pytest.fixture
-def plane() -> MemoryControlPlane:
-    return MemoryControlPlane()
-
-
-@pytest.fixture
 def member(plane: MemoryControlPlane) -> Member:
     made = Member.joined(plane)
     plane.clock.pass_(hours=14)

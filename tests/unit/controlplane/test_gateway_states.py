@@ -29,16 +29,6 @@ from tests.fakes.controlplane.member import Member
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def plane() -> MemoryControlPlane:
-    return MemoryControlPlane()
-
-
-@pytest.fixture
-def member(plane: MemoryControlPlane) -> Member:
-    return Member.joined(plane)
-
-
 def calls(member: Member) -> list[HelloAnswer | RenewAnswer]:
     """What Renew and Hello say; neither must differ in what it makes of the certificate."""
     return [member.send(member.ask()), member.hello()]
