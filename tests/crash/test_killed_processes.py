@@ -20,7 +20,7 @@ from tests.fakes.joining import ANY_NODE, ControlPlane, Credential
 from tests.fakes.plane import Machine, Plane, control_plane
 
 # gRPC's threads wake each other with writes of their own, as many as it takes: the one that was meant may be another.
-_ROUNDS = 4
+_ROUNDS = 10
 
 
 @pytest.fixture(scope="module")
