@@ -36,7 +36,7 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.contracts import checks_of, failed_checks
 from tests.fakes.controlplane.control_plane import MemoryControlPlane
 from tests.fakes.memory_transport import MemoryTransport
-from tests.fakes.outside import until
+from tests.fakes.outside import closed_port, until
 from tests.fakes.tls import REAL_NOW, ServingCa
 
 CLAIMS = Claims(
@@ -658,10 +658,9 @@ def test_a_name_that_does_not_resolve_is_a_failure_that_says_so(host: str, besid
 
 
 def test_a_port_where_nobody_listens_is_a_failure_that_says_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    for beside in (None, CA.pem):
-        assert "connection refused" in failed(transport(port, ca_file=beside).join(QUESTION)).lower()
+    with closed_port() as port:
+        for beside in (None, CA.pem):
+            assert "connection refused" in failed(transport(port, ca_file=beside).join(QUESTION)).lower()
 
 
 # --- Servers that are none

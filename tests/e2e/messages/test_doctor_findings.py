@@ -4,10 +4,9 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from bcd.app.findings import Level, Told
 from tests.e2e.messages import tpm
 from tests.e2e.messages.test_node_messages import joined, mounted, with_config, with_journal_of
 from tests.fakes import commands
+from tests.fakes.outside import closed_port
 from tests.fakes.plane import Machine, Plane, control_plane
 
 NEXT = "node.key.next"
@@ -200,22 +200,22 @@ def revoked(plane: Plane) -> list[Found]:
 
 
 def session_down(plane: Plane) -> list[Found]:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    machine = with_config(plane, "gateway-gone", gateway=f'"127.0.0.1:{port}"')
-    assert machine.join(plane.token()).status == 0
-    with node(machine, b"no session"):
-        return asked(machine)
+    with closed_port() as port:
+        machine = with_config(plane, "gateway-gone", gateway=f'"127.0.0.1:{port}"')
+        assert machine.join(plane.token()).status == 0
+        with node(machine, b"no session"):
+            return asked(machine)
 
 
 def renewal_failed(plane: Plane) -> list[Found]:
     """A renewal that is due, and a gateway that is not there: seen by a node whose clock is late in the day."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    machine = with_config(plane, "renewal-fails", gateway=f'"127.0.0.1:{port}"')
-    assert machine.join(plane.token()).status == 0
-    process = commands.start(*machine.words("node"), env=machine.env, prefix=("faketime", "+20 hours"))
-    with process:
+    with ExitStack() as stack:
+        port = stack.enter_context(closed_port())
+        machine = with_config(plane, "renewal-fails", gateway=f'"127.0.0.1:{port}"')
+        assert machine.join(plane.token()).status == 0
+        process = stack.enter_context(
+            commands.start(*machine.words("node"), env=machine.env, prefix=("faketime", "+20 hours"))
+        )
         while b"renewal failed" not in (line := process.stderr.readline()):
             assert line, "the node ended"
         found = asked(machine)
@@ -228,9 +228,8 @@ def renewal_failed(plane: Plane) -> list[Found]:
 
 def unreachable(key: str) -> Callable[[Plane], list[Found]]:
     def act(plane: Plane) -> list[Found]:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-        return asked(with_config(plane, f"{key}-away", **{key: f'"127.0.0.1:{port}"'}))
+        with closed_port() as port:
+            return asked(with_config(plane, f"{key}-away", **{key: f'"127.0.0.1:{port}"'}))
 
     return act
 

@@ -20,7 +20,7 @@ from bcd.domain.model.failures import Message
 from tests.e2e.messages import attested, tpm
 from tests.fakes import commands, pki, scripted_server
 from tests.fakes.commands import Ran
-from tests.fakes.outside import open_folder
+from tests.fakes.outside import open_folder, until
 from tests.fakes.plane import Machine, Plane, control_plane
 
 OTHER_PIN = "sha256:" + "0" * 64
@@ -360,10 +360,13 @@ def interrupted(plane: Plane) -> Ran:
 
 def _running(plane: Plane) -> "tuple[Machine, subprocess.Popen[bytes]]":
     machine = joined(plane)
+    identity = machine.data / "identity.json"
+    before = identity.read_bytes()
     process = machine.start("node")
     assert process.stderr is not None
     while b"session up" not in (line := process.stderr.readline()):
         assert line, "the node ended"
+    until(lambda: identity.read_bytes() != before, "what the Welcome told to be stored", process)
     return machine, process
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.outside import AS_NOBODY, NOBODY, ended, line_with, openssl, tree
+from tests.fakes.outside import AS_NOBODY, NOBODY, closed_port, ended, line_with, openssl, tree
 from tests.fakes.plane import Machine, Plane
 
 TOKEN = "bcjt_abcdefghij_" + "A" * 43
@@ -265,12 +265,6 @@ def test_a_joined_machine_whose_directory_was_opened_says_so_at_start(joined: Ma
 # ---- the network
 
 
-def _closed() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.mark.parametrize(
     ("address", "why"),
     [
@@ -289,10 +283,10 @@ def test_an_address_that_is_wrong_is_said_at_every_attempt(
     shutil.copytree(plane.config.parent, etc := tmp_path / "etc")
     found = re.search(r'^join = "127.0.0.1:(\d+)"', plane.config.read_text(), re.MULTILINE)
     assert found is not None
-    with socket.create_server(("127.0.0.1", 0)) as plain:
+    with socket.create_server(("127.0.0.1", 0)) as plain, closed_port() as closed:
         answers = threading.Thread(target=_speak_http, args=(plain,), daemon=True)
         answers.start()
-        ports = {"closed": _closed(), "join": found[1], "plain": plain.getsockname()[1]}
+        ports = {"closed": closed, "join": found[1], "plain": plain.getsockname()[1]}
         edit('^join = ".*"', f'join = "{address.format(**ports)}"')(etc)
         process = machine.start_join(TOKEN, "--config", str(etc / "config.toml"))
         line = line_with("", process)
