@@ -131,7 +131,7 @@ class Theirs(SoftwareTpm):
         self.process = self._start()
 
     def link(self) -> Link:
-        link = SocketLink(self.tpm.path, bound_s=5)
+        link = SocketLink(self.tpm.path)
         self._links.append(link)
         return link
 

@@ -13,7 +13,8 @@ def stop():
     stopped.set(); heard.put(1)
 {install}
 def other():
-    time.sleep(0.3)
+    # By then the main thread waits, also on a machine that has much else to do.
+    time.sleep(1)
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     time.sleep(60)
 threading.Thread(target=other, daemon=True).start()
