@@ -80,6 +80,10 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Whatever the locale: its encoding may lack a character, a path need not be text, and neither is a defect.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # With PYTHONUNBUFFERED a print would fail in the middle of a command, not at its end.
         sys.stdout.reconfigure(write_through=False)

@@ -149,6 +149,23 @@ def test_a_full_disk_behind_standard_output_changes_no_other_status(config: Path
     assert "cannot write the result" in one_line(done)
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_locale_that_lacks_a_character_is_no_defect(encoding: str) -> None:
+    words = ("trust", "remove-root", "--help")
+    done = run("bcd-controlplane", *words, shell=f'PYTHONIOENCODING={encoding} exec "$@"')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "sha256:…" in done.stdout
+    assert done.stdout == run("bcd-controlplane", *words).stdout
+
+
+def test_a_path_that_is_no_text_can_be_shown(tmp_path: Path) -> None:
+    path = os.fsdecode(bytes(tmp_path) + b"/\xff.toml")
+    Path(path).write_text(f'data_dir = "{tmp_path}/data"\n')
+    done = run("bcd", "doctor", "--config", path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"{tmp_path}/\\udcff.toml has no join" in done.stdout
+
+
 @pytest.mark.parametrize("where", [">", "2>"])
 def test_a_full_disk_behind_standard_error_changes_no_status(where: str, config: Path) -> None:
     done = run("bcd", "status", "--config", str(config), shell=f'exec "$@" {where} /dev/full')
