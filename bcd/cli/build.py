@@ -17,10 +17,11 @@ class Build:
     """`container` imports what it needs when it is called: most commands of a day need none of it.
 
     `own` runs a command that this program alone has, and gives its exit status, or None when it is none of them;
-    `own_help` names them."""
+    `own_help` names them, and `own_tpm` the second word of those that begin with tpm."""
 
     program: str
     needs_root: bool
     container: Callable[[], "type[Node]"]
     own: Callable[[Sequence[str]], int | None] = _no_command
     own_help: str = ""
+    own_tpm: tuple[str, ...] = ()

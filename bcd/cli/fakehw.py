@@ -9,7 +9,8 @@ from bcd.cli.build import Build
 if TYPE_CHECKING:
     from bcd.wiring.container import Node
 
-_OWN = """  tpm manufacture | power-cycle | clear | endorsement-seed | lockout | password | hierarchy | profile
+_NAMES = ("manufacture", "power-cycle", "clear", "endorsement-seed", "lockout", "password", "hierarchy", "profile")
+_OWN = f"""  tpm {" | ".join(_NAMES)}
            make a software TPM in a file (BCD_FAKEHW_TPM=sim:FILE), and what befalls it; each has a --help
 """
 
@@ -30,7 +31,14 @@ def _own(argv: Sequence[str]) -> int | None:
     return None
 
 
-BCD_FAKEHW = Build("bcd-fakehw", needs_root=False, container=_container, own=_own, own_help=_OWN)
+BCD_FAKEHW = Build(
+    "bcd-fakehw",
+    needs_root=False,
+    container=_container,
+    own=_own,
+    own_help=_OWN,
+    own_tpm=_NAMES,
+)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ from bcd.cli import render
 from bcd.cli.build import Build
 from bcd.cli.options import HelpShown
 from bcd.domain.model.failures import Exit, Failure, Message, Usage
+from bcd.domain.model.hints import did_you_mean
 
 if TYPE_CHECKING:
     from bcd.wiring.container import Node
@@ -25,6 +26,14 @@ Node identity that survives: a P-256 key and a certificate of at most 24 hours.
 {own}
 {program} COMMAND --help says more; {program} --version says which.
 Not in this version: helper, ramdisk; --server."""
+
+_TPM_HELP = """usage: {program} tpm COMMAND [OPTION...]
+
+  tpm identify
+           what this machine's TPM is and holds, and whether node keys can live in it
+{own}
+{program} tpm COMMAND --help says more."""
+_COMMANDS = ("join", "node", "status", "doctor", "tpm", "help", "version")
 
 
 def _container() -> "type[Node]":
@@ -79,7 +88,14 @@ def _command(build: Build, argv: Sequence[str]) -> int:
             from bcd.cli import tpm_identify
 
             return tpm_identify.run(build, rest)
+        case ["tpm"] | ["tpm", "--help" | "-h" | "help"]:
+            print(_TPM_HELP.format(program=build.program, own=build.own_help))
+            return Exit.OK if len(argv) > 1 else Exit.USAGE
     ended = build.own(argv)
     if ended is not None:
         return ended
-    raise Usage(Message.NO_COMMAND, program=build.program)
+    if argv[0] == "tpm":
+        hint = did_you_mean(argv[1], ("identify", *build.own_tpm), "tpm ")
+    else:
+        hint = did_you_mean(argv[0], _COMMANDS)
+    raise Usage(Message.NO_COMMAND, program=build.program, hint=hint)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from bcd.domain.model.failures import Message, Usage
+from bcd.domain.model.hints import did_you_mean
 from bcd.domain.model.names import MalformedName, NodeId, Role, node_id, role
 from bcd.protocol.files.config import DEFAULT_PATH
 
@@ -46,17 +47,19 @@ class Parser(argparse.ArgumentParser):
             # As an option's value too: --config and --token-file would show it as the file that is not there.
             raise self._no_argument()
         options, rest = self.parse_known_args(list(argv))
-        if any(not word.startswith("-") or word == "--" for word in rest):
+        if not rest:
+            return options
+        hint = did_you_mean(rest[0].split("=")[0], self._known()) if rest[0].startswith("-") else ""
+        # Of `--conf FILE` the file is left over as well, but what is wrong is the option. Not so `--token TOKEN`: that
+        # is no misspelt --token-file.
+        misspelt = bool(hint) and not rest[0].startswith("--token")
+        if not misspelt and any(not word.startswith("-") or word == "--" for word in rest):
             raise self._no_argument()
-        if rest:
-            shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
-            known = [option for action in shown for option in action.option_strings]
-            import difflib
+        raise Usage(Message.USAGE, command=self.command, what=f"unknown option{hint}")
 
-            close = difflib.get_close_matches(rest[0].split("=")[0], known, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise Usage(Message.USAGE, command=self.command, what=f"unknown option{hint}")
-        return options
+    def _known(self) -> list[str]:
+        shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
+        return [option for action in shown for option in action.option_strings]
 
     def _no_argument(self) -> Usage:
         message = Message.POSITIONAL if self.command == "join" else Message.NO_ARGUMENT

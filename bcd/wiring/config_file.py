@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bcd.adapters.beside_config import files
-from bcd.domain.model.failures import FixConfiguration, Message
+from bcd.domain.model.failures import FixConfiguration, Message, Usage
 from bcd.protocol.files import config
 from bcd.protocol.files.config import BadConfig, Config
 
@@ -28,8 +28,9 @@ def checked_flags(flags: Mapping[str, str]) -> dict[str, Any]:
     try:
         return {key: config.check(key, text) for key, text in flags.items()}
     except BadConfig as error:
-        flag = "--" + error.key.replace("_", "-")
-        raise FixConfiguration(Message.CONFIG_KEY, path="command line", key=flag, why=error.why) from None
+        # log.level is --log-level.
+        flag = "--" + error.key.replace("_", "-").replace(".", "-")
+        raise Usage(Message.CONFIG_KEY, path="command line", key=flag, why=error.why) from None
 
 
 def built(path: str, values: Mapping[str, Any]) -> Config:

@@ -35,6 +35,7 @@ class Message(Enum):
         "join again: bcd join --reset --yes, then bcd join"
     )
     EXPIRED = "the certificate expired at {when}; join again: bcd join --reset --yes, then bcd join"
+    REVOKED_BEFORE = "this identity was {session}, at {when}; join again: bcd join --reset --yes, then bcd join"
     KEY_UNAVAILABLE = (
         "the node key is in the TPM, which is unavailable: {why}; nothing was changed; "
         "if that TPM is gone for good: bcd join --reset --yes, then bcd join"
@@ -61,7 +62,7 @@ class Message(Enum):
         "bcd {command}: takes no argument; a token comes in BCD_JOIN_TOKEN, on standard input or by --token-file"
     )
     NO_ARGUMENT = "bcd {command}: takes no argument (see bcd {command} --help)"
-    NO_COMMAND = "{program}: no such command (see {program} --help)"
+    NO_COMMAND = "{program}: no such command{hint} (see {program} --help)"
     TWO_CREDENTIALS = "bcd join: two join tokens, {one} and {other}: give one of them"
     TOKEN_MALFORMED = "bcd join: the join token {source} {why}: get one with bcd-controlplane token create"
     TOKEN_FILE = "bcd join: --token-file {path}: {why}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bcd.domain.model.hints import did_you_mean
 from bcd.domain.model.pins import MalformedPin, Pins
 
 DEFAULT_PATH = "/etc/bcd/config.toml"
@@ -169,7 +170,8 @@ def check(key: str, value: object) -> Any:
     """The value `key` gets from the TOML value `value`."""
     rule = KEYS.get(key)
     if rule is None:
-        raise BadConfig(key, f"unknown key (known: {', '.join(KEYS)})")
+        hint = did_you_mean(key, (*KEYS, *_TABLES))
+        raise BadConfig(key, f"unknown key{hint} (known: {', '.join(KEYS)})")
     try:
         return rule(value)
     except ValueError as error:

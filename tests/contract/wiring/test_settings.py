@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bcd.domain.model.failures import Failure, FixConfiguration, Message
+from bcd.domain.model.failures import Failure, FixConfiguration, Message, Usage
 from bcd.domain.model.pins import Pin
 from bcd.protocol.files.config import KEYS, Config
 from bcd.wiring import config_file, settings
@@ -133,8 +133,19 @@ def test_a_malformed_pin_is_named_by_its_key(pin: str, value: str, tmp_path: Pat
 def test_an_unknown_key_is_refused_and_answered_with_those_that_are_known(tmp_path: Path) -> None:
     found = both(written(tmp_path, f'serving_ca_pin = "{A}"'))
     assert isinstance(found, tuple)
-    assert "serving_ca_pin: unknown key" in found[2]
+    assert "serving_ca_pin: unknown key (did you mean serving_ca_spki_pin?)" in found[2]
     assert all(key in found[2] for key in KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("[log]\nlevle = 1", "log.level"), ('[tmp]\ndevice = "/x"', "tpm"), ("gatway = 1", "gateway"), ("xyzzy = 1", "")],
+)
+def test_a_misspelt_key_or_table_is_answered_with_the_one_that_is_meant(text: str, meant: str, tmp_path: Path) -> None:
+    found = both(written(tmp_path, text))
+    assert isinstance(found, tuple)
+    assert ("unknown key (known: " in found[2]) is (meant == "")
+    assert meant == "" or f"unknown key (did you mean {meant}?) (known: " in found[2]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +172,10 @@ def test_a_flag_goes_over_the_file_and_over_nothing_else(
 def test_a_bad_flag_is_named_as_a_flag(flags: dict[str, str], tmp_path: Path) -> None:
     found = both(written(tmp_path, ""), flags)
     assert isinstance(found, tuple)
-    assert found[2].startswith("command line: --")
-    (value,) = flags.values()
+    ((key, value),) = flags.items()
+    flag = {"data_dir": "--data-dir", "log.level": "--log-level", "log.format": "--log-format"}[key]
+    assert found[0] is Usage
+    assert found[2].startswith(f"command line: {flag}: ")
     assert f": {value}" not in found[2].removeprefix("command line: ") or not value
 
 

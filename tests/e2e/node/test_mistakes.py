@@ -88,7 +88,8 @@ CONFIGURATIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a misspelt key": (
         edit("^serving_ca_spki_pin", "serving_ca_pin"),
-        "{etc}/config.toml: serving_ca_pin: unknown key (known: data_dir, join, gateway, serving_ca_spki_pin, "
+        "{etc}/config.toml: serving_ca_pin: unknown key (did you mean serving_ca_spki_pin?) (known: data_dir, "
+        "join, gateway, serving_ca_spki_pin, "
         "join_encryption_key_pin, join_signing_key_pin, command_root_sha256, tpm.device, tpm.wait_s, helper.user, "
         "helper.socket, helper.record_dir, log.level, log.format)",
     ),

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bcd.cli import join, options
+from bcd.cli.build import Build
+from bcd.cli.fakehw import BCD_FAKEHW
 from bcd.cli.main import BCD, run
 from bcd.domain.model.failures import Exit, Failure, Message, Usage
 from bcd.domain.model.names import Role
@@ -62,6 +64,17 @@ def test_a_command_without_a_token_says_so_without_naming_the_ways_of_one() -> N
 )
 def test_an_option_that_is_nearly_one_is_answered_with_the_one_that_is_meant(typed: str, meant: str) -> None:
     assert f"did you mean {meant}?" in usage("join", typed).text
+
+
+def test_the_value_of_a_misspelt_option_does_not_hide_that_it_is_misspelt() -> None:
+    assert "did you mean --config?" in usage("join", "--conf", "etc/config.toml").text
+    assert "did you mean --node-id?" in usage("join", "--nodeid", CANARY).text
+    assert usage("join", "--xyzzy", "word").message is Message.POSITIONAL
+
+
+def test_a_token_typed_after_an_option_for_it_is_answered_with_the_ways_of_a_token() -> None:
+    for option in ("--token", "--tokens"):
+        assert usage("join", option, CANARY).message is Message.POSITIONAL
 
 
 def test_an_option_that_is_like_none_gets_no_hint_nor_does_a_hidden_one() -> None:
@@ -175,6 +188,41 @@ def test_what_is_no_command_and_no_option_is_not_said_again(
     assert out == ""
     assert CANARY not in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "argv", "meant"),
+    [
+        (BCD, ["stauts"], "status"),
+        (BCD, ["tmp"], "tpm"),
+        (BCD, ["tpm", "identfy", "--json"], "tpm identify"),
+        (BCD_FAKEHW, ["tpm", "manufactur"], "tpm manufacture"),
+    ],
+)
+def test_a_command_that_is_nearly_one_is_answered_with_the_one_that_is_meant(
+    build: Build, argv: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(build, argv) == Exit.USAGE
+    program = build.program
+    assert capsys.readouterr().err == f"{program}: no such command (did you mean {meant}?) (see {program} --help)\n"
+
+
+def test_bcd_does_not_name_what_bcd_fakehw_alone_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BCD, ["tpm", "manufactur"]) == Exit.USAGE
+    assert capsys.readouterr().err == "bcd: no such command (see bcd --help)\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"), [(["tpm"], 2), (["tpm", "--help"], 0), (["tpm", "-h"], 0), (["tpm", "help"], 0)]
+)
+def test_tpm_alone_shows_its_commands(argv: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for build, has_others in ((BCD, False), (BCD_FAKEHW, True)):
+        assert run(build, argv) == status
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert f"{build.program} tpm COMMAND" in out
+        assert "tpm identify" in out
+        assert ("manufacture" in out) is has_others
 
 
 @pytest.mark.parametrize(("argv", "status"), [([], 2), (["--help"], 0), (["help"], 0), (["--version"], 0)])
