@@ -8,7 +8,8 @@ from bcd.controlplane.app import views
 from bcd.controlplane.app.revoke import revoke_node
 from bcd.controlplane.domain import admin
 from bcd.controlplane.domain.audit import OPERATOR, Event, Kind
-from bcd.controlplane.domain.failures import Usage
+from bcd.controlplane.domain.certificates import CertificateState
+from bcd.controlplane.domain.failures import NotPermitted, Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.domain.news import Item, NodeRevoked, RenewalDue
 from bcd.controlplane.domain.nodes import Node
@@ -90,7 +91,12 @@ class NodeCommands:
 
     def _ask(self, records: Records, node_id: NodeId | None, reason: str) -> tuple[admin.RenewalsView, list[Item]]:
         now = self.clock.now()
-        nodes = records.nodes.all() if node_id is None else [_node(records, node_id)]
+        if node_id is None:
+            nodes = [node for node in records.nodes.all() if _revoked_for(records, node.id) is None]
+        else:
+            nodes = [_node(records, node_id)]
+            if (why := _revoked_for(records, node_id)) is not None:
+                raise NotPermitted(Message.NODE_IS_REVOKED, id=node_id, reason=why)
         for node in nodes:
             records.nodes.put(replace(node, renew_asked=now, renew_reason=reason))
         detail: dict[str, str | int | bool] = {"node": node_id or "all", "nodes": len(nodes), "reason": reason}
@@ -109,6 +115,13 @@ def _node(records: Records, node_id: NodeId) -> Node:
 
 def _comes_back_by(records: Records, node: Node) -> str:
     return "" if not node.ek or denied_with(records, [node.ek]) else node.ek
+
+
+def _revoked_for(records: Records, node_id: NodeId) -> str | None:
+    """Why its certificates are revoked, every one of them, or None: one is not, or none is known here."""
+    known = records.certificates.of_node(node_id)
+    revoked = [one.reason for one in known if one.state is CertificateState.REVOKED]
+    return revoked[-1] if revoked and len(revoked) == len(known) else None
 
 
 def _reason(command: str, text: str) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
+import bcd
 from bcd.controlplane.domain.durations import MalformedDuration, duration
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.hosts import Endpoint, MalformedHost, host
 from bcd.controlplane.domain.lifetimes import BadLifetime, leaf_lifetime
 from bcd.controlplane.domain.messages import Message
 from bcd.domain.model import names
+from bcd.domain.model.hints import did_you_mean
 
 T = TypeVar("T")
 _FINGERPRINT = "its certificate's SHA-256, as ek-roots list has it"
@@ -25,7 +27,26 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.removeprefix("bcd-controlplane").strip()
-        raise Usage(Message.USAGE, command=command or "COMMAND", what=" ".join(message.split()))
+        what = " ".join(message.split())
+        if not command:
+            raise Usage(Message.NO_COMMAND, what=what)
+        raise Usage(Message.USAGE, command=command, what=what)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # Told by the command that does not know them, and not by bcd-controlplane, whose --help does not have them.
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            known = [option for action in self._actions for option in action.option_strings]
+            hint = did_you_mean(rest[0].split("=")[0], known) if rest[0].startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return found, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse names every command there is, in one line of 200 characters.
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            hint = did_you_mean(value, list(action.choices))
+            raise argparse.ArgumentError(None, f"no such command: {value[:40]!r}{hint}")
+        super()._check_value(action, value)
 
     def print_help(self, file: Any = None) -> None:
         (file or sys.stdout).write(self.format_help())
@@ -59,11 +80,22 @@ def _version(text: str) -> int:
 
 def parser() -> Parser:
     """Each leaf of the grammar sets `run`, the name of its command."""
-    top = Parser(prog="bcd-controlplane", description="The reference control plane: where bcd nodes join.")
+    top = Parser(
+        prog="bcd-controlplane",
+        description="The reference control plane: where bcd nodes join.",
+        epilog="bcd-controlplane COMMAND --help says more. Options come after the command.",
+    )
+    top.add_argument("--version", action="version", version=f"bcd-controlplane {bcd.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
 
     init = _command(commands, "init", "init", "make a control plane: its keys and its store, in a directory of its own")
-    init.add_argument("--trust-domain", required=True, type=_typed(names.trust_domain), metavar="NAME")
+    init.add_argument(
+        "--trust-domain",
+        required=True,
+        type=_typed(names.trust_domain),
+        metavar="NAME",
+        help="in every certificate, for ever: example.org",
+    )
     init.add_argument(
         "--host",
         action="append",
@@ -109,7 +141,7 @@ def parser() -> Parser:
 
     token = _group(commands, "token", "join tokens")
     create = _command(token, "create", "token-create", "make a join token and print it; it is shown this once")
-    create.add_argument("--site", required=True, type=_typed(names.site_id))
+    create.add_argument("--site", required=True, type=_typed(names.site_id), help="the site it lets join")
     create.add_argument("--role", default=names.Role.NODE, type=_typed(names.role), help="node, site or ramdisk (node)")
     create.add_argument("--node-id", type=_typed(names.node_id), help="a provisioned token: for this node alone")
     create.add_argument(
@@ -190,7 +222,7 @@ def _trust(commands: Any) -> None:
     approver.add_argument("name", metavar="NAME", help="up to 64 characters")
     _with_file(approver)
     _command(trust, "remove-approver", "trust-remove-approver", "let them approve no more").add_argument(
-        "name", metavar="NAME"
+        "name", metavar="NAME", help="as trust show has it"
     )
 
 
@@ -208,7 +240,7 @@ def _ek_roots(commands: Any) -> None:
         "Without it those machines wait for an approval, or have to be on the list of bcd-controlplane ek."
     )
     admit.add_argument("root", metavar="ROOT", help=_FINGERPRINT)
-    admit.add_argument("--site", required=True, type=_typed(names.site_id))
+    admit.add_argument("--site", required=True, type=_typed(names.site_id), help="the site they join")
     admit.add_argument("--role", required=True, type=_typed(names.role), help="node, site or ramdisk")
     withdraw = _command(roots, "withdraw", "ek-roots-withdraw", "take that back: they wait again")
     withdraw.add_argument("root", metavar="ROOT", help=_FINGERPRINT)
@@ -219,7 +251,7 @@ def _ek_roots(commands: Any) -> None:
 def _eks(commands: Any) -> None:
     eks = _group(commands, "ek", "endorsement keys: the TPMs that may join, and those that may not")
     allow = _with_hash(_command(eks, "allow", "ek-allow", "let the machine with this TPM join"))
-    allow.add_argument("--site", required=True, type=_typed(names.site_id))
+    allow.add_argument("--site", required=True, type=_typed(names.site_id), help="the site it joins")
     allow.add_argument("--role", default=names.Role.NODE, type=_typed(names.role), help="node, site or ramdisk (node)")
     allow.add_argument("--node-id", type=_typed(names.node_id), help="which node it is to be (default: a new one)")
     allow.add_argument("--note", default="", metavar="TEXT", help="for people: a rack, a serial number")

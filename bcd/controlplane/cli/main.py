@@ -6,16 +6,26 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from bcd.controlplane.cli.arguments import parser
-from bcd.controlplane.domain.failures import Failure, FixDirectory, Internal
+from bcd.controlplane.domain.failures import Failure, FixDirectory, Internal, Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.domain.model.failures import Exit
+
+# As with bcd: `help` and `version` without dashes.
+_WORDS = {"help": ["--help"], "version": ["--version"]}
 
 
 def main(argv: list[str]) -> int:
     # Whatever is created here without a mode of its own is the owner's alone (SQLite's side files, the socket).
     os.umask(0o077)
     try:
-        arguments = parser().parse_args(argv)
+        grammar = parser()
+        if not argv:
+            grammar.print_help()
+            return Exit.USAGE
+        if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"):
+            # argparse would take the option's value for a command.
+            raise Usage(Message.NO_COMMAND, what="options come after the command")
+        arguments = grammar.parse_args(_WORDS.get(argv[0], argv) if len(argv) == 1 else argv)
         code = _command(arguments.run)(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -8,6 +8,7 @@ class Message(Enum):
 
     # Using a command
     USAGE = "bcd-controlplane {command}: {what} (see bcd-controlplane {command} --help)"
+    NO_COMMAND = "bcd-controlplane: {what} (see bcd-controlplane --help)"
     # The directory
     NO_DIRECTORY = "{path}: no such directory: make one with bcd-controlplane init --dir {path} --trust-domain NAME"
     NOT_A_DIRECTORY = "{path}: not a directory: name another with --dir"
@@ -17,6 +18,10 @@ class Message(Enum):
     )
     ALREADY_INITIALIZED = (
         "{path}: already a control plane (trust domain {domain}); nothing was changed; for another name another --dir"
+    )
+    NOT_A_CONTROL_PLANE = (
+        "{path}: not a control plane's directory: name that one with --dir, "
+        "or make one with bcd-controlplane init --dir D --trust-domain NAME"
     )
     NOT_EMPTY = "{path}: holds {name}, which is no control plane's: name an empty directory or a new one with --dir"
     DIRECTORY_LOOSE = "{path} has mode {mode}, want {want}: chmod {want} {path}"
@@ -44,6 +49,7 @@ class Message(Enum):
     NO_ANSWER = "{path}: the running server does not answer: run it again, or restart bcd-controlplane serve"
     NO_SUCH_TOKEN = "no token {id}: see bcd-controlplane token list"  # noqa: S105
     NO_SUCH_NODE = "no node {id}: see bcd-controlplane nodes list"
+    NODE_IS_REVOKED = "node {id} is revoked ({reason}) and renews no more: the machine must join again"
     NO_SUCH_REFUSAL = (
         "no refusal {id}: see bcd-controlplane refusals list; beyond 60 an hour from one address, 600 an hour in all "
         "and after 30 days only the server's log has it"

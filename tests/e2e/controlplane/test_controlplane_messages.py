@@ -100,6 +100,10 @@ def usage(scene: Scene) -> Ran:
     return run("serve", "--dir", str(scene.still), "--https", "127.0.0.1:0")
 
 
+def no_command(scene: Scene) -> Ran:
+    return run("nods", "list", "--dir", str(scene.still))
+
+
 def no_directory(scene: Scene) -> Ran:
     return tokens(scene.home / "none")
 
@@ -115,6 +119,13 @@ def not_initialized(scene: Scene) -> Ran:
 
 def already_initialized(scene: Scene) -> Ran:
     return init(scene.still)
+
+
+def not_a_control_plane(scene: Scene) -> Ran:
+    """Open to all, too, as /tmp is."""
+    (scene.new("home") / "thesis.tex").write_text("")
+    (scene.home / "home").chmod(0o755)
+    return tokens(scene.home / "home")
 
 
 def not_empty(scene: Scene) -> Ran:
@@ -214,6 +225,13 @@ def no_such_token(scene: Scene) -> Ran:
 
 def no_such_node(scene: Scene) -> Ran:
     return run("nodes", "show", "n-none", "--dir", str(scene.served.directory))
+
+
+def node_is_revoked(scene: Scene) -> Ran:
+    serial = Site(scene.served.config.parent).join(Machine(), scene.served.token("--node-id", "stolen-1"))
+    assert serial.issued
+    scene.served.admin("nodes", "revoke", "stolen-1", "--reason", "stolen")
+    return run("nodes", "renew-now", "stolen-1", "--dir", str(scene.served.directory))
 
 
 def no_such_refusal(scene: Scene) -> Ran:
@@ -334,10 +352,12 @@ class Provoked:
 
 PROVOKED = {
     Message.USAGE: Provoked(2, usage),
+    Message.NO_COMMAND: Provoked(2, no_command),
     Message.NO_DIRECTORY: Provoked(78, no_directory),
     Message.NOT_A_DIRECTORY: Provoked(78, not_a_directory),
     Message.NOT_INITIALIZED: Provoked(78, not_initialized),
     Message.ALREADY_INITIALIZED: Provoked(77, already_initialized),
+    Message.NOT_A_CONTROL_PLANE: Provoked(78, not_a_control_plane),
     Message.NOT_EMPTY: Provoked(78, not_empty),
     Message.DIRECTORY_LOOSE: Provoked(78, directory_loose),
     Message.DIRECTORY_OWNER: Provoked(77, directory_owner),
@@ -356,6 +376,7 @@ PROVOKED = {
     Message.NO_ANSWER: Provoked(75, no_answer),
     Message.NO_SUCH_TOKEN: Provoked(2, no_such_token),
     Message.NO_SUCH_NODE: Provoked(2, no_such_node),
+    Message.NODE_IS_REVOKED: Provoked(77, node_is_revoked),
     Message.NO_SUCH_REFUSAL: Provoked(2, no_such_refusal),
     Message.NO_SUCH_APPROVAL: Provoked(2, no_such_approval),
     Message.ALREADY_DECIDED: Provoked(77, already_decided),

@@ -149,6 +149,23 @@ def test_a_renewal_is_asked_of_one_or_of_all(plane: MemoryControlPlane, member: 
     assert asked == {member.node: True, other.node: False}
 
 
+def test_no_renewal_is_asked_of_a_node_that_is_revoked(plane: MemoryControlPlane, member: Member) -> None:
+    other = Member.joined(plane)
+    plane.revoke(other.node, "stolen")
+    with pytest.raises(NotPermitted, match=rf"node {other.node} is revoked \(operator: stolen\)"):
+        plane.admin(admin.AskRenewal(other.node, "moved"))
+    plane.news.told.clear()
+    assert plane.admin(admin.AskRenewal(None, "all")) == admin.RenewalsView(1, 0)
+    assert plane.news.told == [RenewalDue(NodeId(member.node), "all")]
+
+
+def test_a_renewal_is_asked_of_a_revoked_node_that_joined_again(plane: MemoryControlPlane) -> None:
+    first = Member.joined(plane, plane.token(node_id="rack1-7"))
+    plane.revoke(first.node)
+    assert Member.joined(plane, plane.token(node_id="rack1-7")).node == first.node
+    assert plane.admin(admin.AskRenewal(first.node, "moved")) == admin.RenewalsView(1, 0)
+
+
 @pytest.mark.parametrize("reason", ["", " ", "x" * 201, "two\nlines", "\x1b[31m"], ids=repr)
 def test_a_reason_is_one_printable_line(plane: MemoryControlPlane, member: Member, reason: str) -> None:
     for command in (admin.RevokeNode(member.node, reason), admin.AskRenewal(None, reason)):

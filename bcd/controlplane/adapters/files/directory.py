@@ -52,6 +52,11 @@ class Directory:
         self._mode = stat.S_IMODE(status.st_mode)
 
     def check_private(self) -> None:
+        """FixDirectory when others may look into it; of a directory that is no control plane's, that is what is said:
+        nobody is to be told to close /tmp."""
+        found = set(self.names())
+        if found and not found & NAMES:
+            raise FixDirectory(Message.NOT_A_CONTROL_PLANE, path=self.path)
         if self._mode & 0o077:
             raise FixDirectory(Message.DIRECTORY_LOOSE, path=self.path, mode=f"{self._mode:04o}", want="0700")
 
