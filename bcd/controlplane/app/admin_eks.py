@@ -64,13 +64,14 @@ class EkCommands:
 
     def _import_roots(self, records: Records, every: list[ManufacturerCertificate]) -> admin.EkRootsImported:
         added = 0
-        for one in every:
-            fingerprint = f"sha256:{sha256(one.der).hexdigest()}"
+        # A manufacturer's directory often holds one certificate in several files.
+        different = {f"sha256:{sha256(one.der).hexdigest()}": one for one in every}
+        for fingerprint, one in different.items():
             if records.ek_roots.get(fingerprint) is None:
                 records.ek_roots.put(EkRoot(fingerprint, one.der, self.clock.now()))
                 self._note(records, Kind.EK_ROOT_ADDED, {"root": fingerprint, "subject": str(one.subject)})
                 added += 1
-        return admin.EkRootsImported(added, len(every) - added)
+        return admin.EkRootsImported(added, len(different) - added)
 
     def _admit(self, records: Records, fingerprint: str, where: "_Where") -> admin.EkRootView:
         root = _root(records, fingerprint)

@@ -121,7 +121,7 @@ def read_authority(data: bytes) -> ManufacturerCertificate:
     """A CA's certificate, as `read` reads it; Malformed when it is another's."""
     found = read(data)
     if not found.is_ca or found.signs_certificates is False:
-        raise Malformed(f"not a CA's certificate ({found.subject})")
+        raise Malformed(f"not a CA's certificate: {found.subject}")
     return found
 
 

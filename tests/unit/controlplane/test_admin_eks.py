@@ -61,8 +61,8 @@ def keys(plane: MemoryControlPlane) -> Any:
 
 
 def test_cas_are_imported_once(plane: MemoryControlPlane) -> None:
-    assert imported(plane, ROOT.der, ISSUING.der) == admin_eks.EkRootsImported(2, 0)
-    assert imported(plane, ISSUING.der, ISSUING.der) == admin_eks.EkRootsImported(0, 2)
+    assert imported(plane, ROOT.der, ISSUING.der, ROOT.der) == admin_eks.EkRootsImported(2, 0)
+    assert imported(plane, ISSUING.der, ISSUING.der) == admin_eks.EkRootsImported(0, 1)
     found = {row.fingerprint: row for row in roots(plane)}
     assert set(found) == {fingerprint(ROOT.der), fingerprint(ISSUING.der)}
     row = found[fingerprint(ISSUING.der)]

@@ -72,7 +72,7 @@ def test_one_file_may_hold_several(tmp_path: Path) -> None:
         (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "no certificate in it"),
         (b"-----BEGIN CERTIFICATE-----\n", "no certificate in it"),
         (b"-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n", "Invalid base64"),
-        (EK, "not a CA's certificate ((no name))"),
+        (EK, "not a CA's certificate: (no name)"),
         (pem(ROOT.der) + pem(EK), "not a CA's certificate"),
         (pem(ROOT.der) + b"-----BEGIN PRIVATE KEY-----\n", "a private key in it, which stays where it is used"),
         (b" " * (ek_files.MAX_FILE_BYTES + 1), "too large"),
@@ -97,7 +97,7 @@ def test_a_directory_is_read_to_its_depth_and_what_is_no_ca_is_named(tmp_path: P
     found = ek_files.read(str(tmp_path))
     assert found.certificates == (OTHER.der, ROOT.der)
     assert found.skipped == (
-        SkippedView("ek.der", "not a CA's certificate ((no name))"),
+        SkippedView("ek.der", "not a CA's certificate: (no name)"),
         SkippedView("wrong.pem", "no certificate in it"),
     )
 
@@ -185,7 +185,7 @@ def test_more_than_the_admin_socket_carries_is_refused(tmp_path: Path) -> None:
 def test_a_ca_that_may_not_sign_is_none(tmp_path: Path) -> None:
     wrong = maker.root(extensions=(maker.basic_constraints(True), maker.key_usage(0x80))).der
     (tmp_path / "file").write_bytes(wrong)
-    assert refused(tmp_path / "file") == "not a CA's certificate (CN=Maker Root CA, O=Maker Ltd, C=XX)"
+    assert refused(tmp_path / "file") == "not a CA's certificate: CN=Maker Root CA, O=Maker Ltd, C=XX"
     (tmp_path / "file").write_bytes(maker.root(extensions=(maker.basic_constraints(True),)).der)
     assert ek_files.read(str(tmp_path / "file")).certificates
 
