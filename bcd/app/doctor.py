@@ -97,6 +97,9 @@ def _directory(sight: Sight) -> Finding:
     if faults:
         return failed(Check.DIRECTORY, faults[0])
     directory = sight.directory
+    if directory is None and isinstance(sight.found, Failure) and sight.found.message is not Message.NOT_JOINED:
+        # What keeps everybody from looking into it.
+        return failed(Check.DIRECTORY, sight.found)
     if directory is None:
         return Told.DIRECTORY_NONE()
     if directory.read_only:
@@ -114,6 +117,8 @@ def _identity(sight: Sight) -> Finding:
     match sight.found:
         case PromoteNext():
             return Told.IDENTITY_PROMOTES(who=who)
+        case RemoveNext() if sight.told.running:
+            return Told.IDENTITY_RENEWS(who=who)
         case RemoveNext():
             return Told.IDENTITY_REMOVES(who=who)
     return Told.IDENTITY_OK(who=who)

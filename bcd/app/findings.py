@@ -87,6 +87,9 @@ class Told(Enum):
     IDENTITY_REMOVES = Row(
         Check.IDENTITY, Level.OK, "{who}; a renewal was cut off: the next start removes node.key.next"
     )
+    IDENTITY_RENEWS = Row(
+        Check.IDENTITY, Level.OK, "{who}; node.key.next is of a renewal that is under way, or is tried again"
+    )
     NODE_KEY_NONE = Row(Check.NODE_KEY, Level.NOT_APPLICABLE, "no identity that loads")
     NODE_KEY_TPM = Row(Check.NODE_KEY, Level.OK, "in the TPM")
     NODE_KEY_FILE = Row(Check.NODE_KEY, Level.OK, "a file; this machine has no TPM 2.0")

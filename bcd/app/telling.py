@@ -112,6 +112,8 @@ def _kid(spki: bytes) -> str:
 
 
 def _span(seconds: float) -> str:
-    sign, whole = ("-", -int(seconds)) if seconds < 0 else ("", int(seconds))
+    whole = abs(int(seconds))
+    # A part of a second past the end is no "-0s".
+    sign = "-" if seconds <= -1 else ""
     hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
     return f"{sign}{hours}h{minutes}m{rest}s" if hours else f"{sign}{minutes}m{rest}s" if minutes else f"{sign}{rest}s"

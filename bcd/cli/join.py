@@ -11,13 +11,14 @@ from bcd.adapters.host.signals import on_stop
 from bcd.cli import options, render
 from bcd.cli.build import Build
 from bcd.domain.model.datadir import LOCK_WAIT_S
-from bcd.domain.model.failures import Exit, Message, Refused, TryLater, Usage
+from bcd.domain.model.failures import Exit, Failure, Message, Refused, TryLater, Usage
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.tokens import MAX_TOKEN_BYTES
 
 if TYPE_CHECKING:
     from bcd.domain.lifecycle.begin_join import Wanted
     from bcd.domain.lifecycle.join import Joined
+    from bcd.domain.model.identity import Identity
     from bcd.ports.credential import CredentialSource
     from bcd.ports.events import Events
     from bcd.protocol.files.config import Config
@@ -129,12 +130,28 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
     finally:
         container.give_tpm_back()
     render.joined(joined)
-    expired = joined.identity.leaf.not_after
-    if joined.already and container.clock().now() >= expired:
-        # A join unit runs at every boot and must not fail for this: whether the clock or the certificate is wrong, the
-        # server decides.
-        render.error(Message.EXPIRED.value.format(when=render.time(expired)))
+    if joined.already:
+        _tell_what_is_wrong(container, joined.identity)
     return Exit.OK
+
+
+def _tell_what_is_wrong(container: "Node", identity: "Identity") -> None:
+    """The way back from an identity that loads and is of no use. A join unit runs at every boot and must not fail for
+    this: whether the clock or the certificate is wrong, and what is revoked, the server decides."""
+    from bcd.ports.journal import REVOKED, JournalOf
+
+    try:
+        journal = container.journal().look()
+    except Failure:
+        journal = None
+    told = journal.told if isinstance(journal, JournalOf) and journal.owner == identity.node_id else None
+    expired = identity.leaf.not_after
+    # A node that runs has not been told, or has an answer of its own by now.
+    if told is not None and not told.running and told.session.startswith(REVOKED) and told.session_since is not None:
+        when = render.time(told.session_since)
+        render.error(Message.REVOKED_BEFORE.value.format(session=told.session, when=when))
+    elif container.clock().now() >= expired:
+        render.error(Message.EXPIRED.value.format(when=render.time(expired)))
 
 
 def _reset(container: "Node", *, by_tpm: bool) -> None:

@@ -55,6 +55,8 @@ def _print(sight: Sight) -> None:
         match sight.found:
             case PromoteNext():
                 print("next key: certified: the next start makes it node.key")
+            case RemoveNext() if sight.told.running:
+                print("next key: of a renewal that is under way, or is tried again")
             case RemoveNext():
                 print("next key: left by a renewal that was cut off: the next start removes it")
     match sight.pending:

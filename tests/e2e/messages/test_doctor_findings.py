@@ -246,6 +246,7 @@ PROVOKED: dict[Told, Callable[[Plane], list[Found]]] = {
     Told.IDENTITY_OK: sound,
     Told.IDENTITY_PROMOTES: promotes,
     Told.IDENTITY_REMOVES: removes,
+    Told.IDENTITY_RENEWS: renewal_failed,
     Told.NODE_KEY_NONE: fresh,
     Told.NODE_KEY_TPM: key_in_tpm,
     Told.NODE_KEY_FILE: no_tpm,

@@ -108,6 +108,13 @@ def expired(plane: Plane) -> Ran:
     return commands.run(*machine.words("join"), env=machine.env, prefix=["faketime", "+2 days"])
 
 
+def revoked_before(plane: Plane) -> Ran:
+    machine, process = _running(plane)
+    plane.admin("nodes", "revoke", json.loads(machine.run("status", "--json").out)["nodeId"], "--reason", "stolen")
+    assert _ended(process).status == 1
+    return machine.run("join")
+
+
 def permission_denied(plane: Plane) -> Ran:
     return unprivileged(*joined(plane).words("status"))
 
@@ -425,6 +432,7 @@ PROVOKED = {
     Message.KEY_MISMATCH_TPM: Provoked(76, tpm.key_mismatch),
     Message.IDENTITY_UNREADABLE: Provoked(76, identity_unreadable),
     Message.EXPIRED: Provoked(0, expired),
+    Message.REVOKED_BEFORE: Provoked(0, revoked_before),
     Message.KEY_UNAVAILABLE: Provoked(75, tpm.key_unavailable),
     Message.PERMISSION_DENIED: Provoked(77, permission_denied, root=True),
     Message.NOT_A_DIRECTORY: Provoked(78, not_a_directory),

@@ -117,6 +117,21 @@ def test_b04_an_identity_that_does_not_load_is_a_failure_that_ends_with_the_way_
     assert failure.text == f"{finding.message}; join again: {finding.way_back}"
 
 
+def test_a_directory_that_may_not_be_looked_into_is_not_said_to_be_missing() -> None:
+    failure = Refused(Message.PERMISSION_DENIED, path=PATH)
+    found = report(sight(failure, directory=None, journal=NoJournal()))
+    for check in ("data directory", "identity"):
+        assert found[check] == Finding(check, Level.FAIL, f"permission denied: {PATH}", "run it as root")
+
+
+def test_the_next_key_of_a_node_that_runs_is_no_left_over() -> None:
+    seen = sight(RemoveNext(IDENTITY, KeyKind.FILE))
+    running = report(seen)["identity"].message
+    assert running.endswith("; node.key.next is of a renewal that is under way, or is tried again")
+    stopped = report(replace(seen, journal=JournalOf(pki.NODE, Told())))
+    assert stopped["identity"].message.endswith("; a renewal was cut off: the next start removes node.key.next")
+
+
 WITH_A_WAY_BACK = [
     (Refused(Message.PERMISSION_DENIED, path="/k"), "permission denied: /k", "run it as root"),
     (FixConfiguration(Message.FILE_LOOSE, path="/k", mode="0644"), "/k has mode 0644, want 0600", "chmod 0600 /k"),
@@ -174,7 +189,7 @@ def test_a_mode_that_is_too_wide_is_a_failure_of_the_data_directory() -> None:
 
 @pytest.mark.parametrize(("kind", "word"), [(PromoteNext, "promotes"), (RemoveNext, "removes"), (LoadedAsIs, None)])
 def test_a_renewal_that_was_cut_off_is_said(kind: type[Loaded], word: str | None) -> None:
-    finding = report(sight(kind(IDENTITY, KeyKind.FILE)))["identity"]
+    finding = report(sight(kind(IDENTITY, KeyKind.FILE), journal=NoJournal()))["identity"]
     assert finding.level is Level.OK
     assert (NEXT_KEY in finding.message) is (word is not None)
     assert word is None or f"{word} {KEY}" in finding.message
