@@ -28,7 +28,9 @@ AGAIN_AFTER_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.73)
 CLOSE_WITHIN_S = 1.0
 # A handle that denotes nothing (any more), by a TPM and by the kernel's resource manager.
 _GONE = frozenset({Rc.HANDLE, *range(Rc.REFERENCE_H0, Rc.REFERENCE_H0 + 7)})
-_GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT})
+# By the kernel: the same, a descriptor that TPM2_Clear spoiled, and one of a TPM that was away and may be back (its
+# driver bound anew, a software TPM started again), which no command reaches.
+_GONE_ERRNO = frozenset({errno.EINVAL, errno.EFAULT, errno.EPIPE})
 # TPM_HT_TRANSIENT and TPM_HT_POLICY_SESSION (Part 2, 7.2): what dies with the transport.
 _VOLATILE = frozenset({0x80, 0x03})
 # No place for one more object, or session.

@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.e2e.lifecycle.background import Stage, in_background
@@ -23,7 +24,7 @@ from tests.e2e.tpm.troubles import (
     lock_out,
 )
 from tests.fakes.node_process import until
-from tests.fakes.tpm_proxy import Before, Delay, Lose, refuse
+from tests.fakes.tpm_proxy import Before, Delay, Lose, between, refuse
 
 
 @in_background
@@ -159,6 +160,27 @@ def test_a_tpm_that_is_cleared_while_the_server_is_asked_takes_no_key_in_a_file_
         assert running.stop() < ENDS_WITHIN_S
         one.up().stop()
         assert "node.cloned" not in kinds_of(plane, one.id)
+
+
+@in_background
+def test_a_tpm_that_was_away_while_nobody_asked_costs_no_key_its_place(stage: Stage) -> None:
+    """Its process was started anew: the connection of before is dead, and the first to notice is the next key."""
+    with fitted(stage.long(), stage.place("again-there")) as one:
+        one.device = f"{one.proxy.path}.own"
+        with between(one.tpm.path, Path(one.device)) as before:
+            one.joined()
+            running = one.up()
+            first = one.pair
+            before.forget()
+        with between(one.tpm.path, Path(one.device)):
+            ask_renewal(one.plane, one.id)
+            running.wait(" renewed ")
+            running.wait("session up", times=2)
+            assert one.key_is_record
+            assert one.pair[1] != first[1]
+            assert running.count(f"{FILE_KEY}|renewal failed|no session") == 0, running.lines
+            assert running.stop() < ENDS_WITHIN_S
+        one.tpm.tool("tpm2_flushcontext", "-t")
 
 
 # ---- slow, and silent

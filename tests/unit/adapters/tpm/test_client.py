@@ -19,8 +19,9 @@ from bcd.adapters.tpm.link import Late
 from bcd.domain.model.failures import Failure, FixConfiguration, Message, TryLater
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.codes import Code, Rc
-from bcd.protocol.tpm2.commands import AttestOut, CreatePrimaryOut, Empty, NvReadPublicOut
+from bcd.protocol.tpm2.commands import AttestOut, CreatePrimaryOut, Empty, NvReadPublicOut, SignOut
 from bcd.protocol.tpm2.structures import (
+    NO_HASH_CHECK,
     Algorithm,
     CreationTicket,
     EcdsaSignature,
@@ -35,6 +36,7 @@ from bcd.protocol.tpm2.wire import encode
 
 FULL = 0x902
 PATIENCE_S = 10.0
+SHORT_S = 0.2
 KEYS = [templates.node_key(bytes([number]) * 32) for number in range(5)]
 
 
@@ -231,6 +233,26 @@ def test_after_a_clear_a_command_is_sent_again_on_a_new_descriptor_once() -> Non
     assert script.codes == [0x173, 0x173]
 
 
+def test_a_tpm_that_was_away_and_is_back_is_asked_on_a_new_descriptor() -> None:
+    """Its driver was bound anew, or the software TPM started again: what is written to the old descriptor reaches
+    nobody. A key that could not be made for that would be a file until the next renewal."""
+    pipe = OSError(errno.EPIPE, "")
+    client, script, _ = over(pipe, made(1, KEYS[0]))
+    assert client.load(OWN[0]).handle == 1
+    assert (script.codes, script.closed) == ([0x131, 0x131], 1)
+    script = certified(made(1, KEYS[0]), made(2, KEYS[1]), pipe, made(1, KEYS[0]), made(2, KEYS[1]), ATTESTED)
+    assert script.codes == [0x131, 0x131, 0x148, 0x131, 0x131, 0x148]
+
+
+@pytest.mark.parametrize("gone", [errno.EFAULT, errno.EINVAL, errno.EPIPE], ids=errno.errorcode.get)
+def test_what_names_a_session_is_not_sent_on_a_descriptor_that_does_not_have_it(gone: int) -> None:
+    client, script, _ = over(OSError(gone, ""), OK)
+    wanted = commands.PolicySecretIn(b"", b"", b"", 0)
+    with pytest.raises(TryLater):
+        client.run(commands.POLICY_SECRET, (Handle.ENDORSEMENT, 0x03000000), wanted)
+    assert script.codes == [0x151]
+
+
 def test_a_command_over_keys_derives_them_first_and_names_them_in_order() -> None:
     script = certified(made(1, KEYS[0]), made(2, KEYS[1]), ATTESTED)
     assert script.codes == [0x131, 0x131, 0x148]
@@ -302,6 +324,34 @@ def test_room_is_made_by_what_no_running_command_needs() -> None:
     assert script.sent[3][10:] == bytes.fromhex("00000002")
 
 
+def test_nobody_elses_command_comes_between_a_key_and_its_use() -> None:
+    """Two threads of a node: one renews while the other signs a handshake. What is derived is used before it goes."""
+    intruded = threading.Event()
+    sign = commands.SignIn(b"", Scheme(Algorithm.ECDSA, Algorithm.SHA256), NO_HASH_CHECK)
+    signed = answered(SignOut(Signature(Algorithm.ECDSA, EcdsaSignature(0xB, b"r", b"s"))), 1)
+    replies = {0x131: lambda: made(1, KEYS[0]), 0x15D: lambda: signed}
+
+    class Watched(Script):
+        def transmit(self, command: bytes) -> bytes:
+            super().transmit(command)
+            if threading.current_thread() is other:
+                intruded.set()
+            elif self.codes[-1] == 0x15D:
+                # Long enough for whoever is not kept out.
+                intruded.wait(SHORT_S)
+            else:
+                other.start()
+            return replies[self.codes[-1]]()
+
+    client = Client(Watched(OK), "it")
+    used = threading.Event()
+    other = threading.Thread(target=lambda: (client.use((OWN[0],), commands.SIGN, sign), used.set()))
+    client.use((OWN[0],), commands.SIGN, sign)
+    assert not intruded.is_set()
+    other.join(PATIENCE_S)
+    assert used.is_set()
+
+
 def test_a_released_key_is_flushed_and_derived_anew() -> None:
     client, script, _ = over(made(1, KEYS[0]), OK, made(2, KEYS[0]))
     client.load(OWN[0])
@@ -309,6 +359,14 @@ def test_a_released_key_is_flushed_and_derived_anew() -> None:
     client.release(OWN[1])
     assert client.load(OWN[0]).handle == 2
     assert script.codes == [0x131, 0x165, 0x131]
+
+
+def test_a_flush_is_sent_again_when_the_tpm_asks() -> None:
+    """B29: a key whose flush is given up keeps its place for ever."""
+    client, script, _ = over(made(1, KEYS[0]), refusal(0x922), refusal(0x922), OK)
+    client.load(OWN[0])
+    client.release(OWN[0])
+    assert script.codes == [0x131, 0x165, 0x165, 0x165]
 
 
 def test_after_a_malformed_answer_nothing_that_follows_on_the_link_is_read() -> None:
