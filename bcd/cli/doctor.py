@@ -16,8 +16,10 @@ from bcd.domain.model.failures import Exit, Failure
 from bcd.protocol.files.config import ENCRYPTION_KEY_FILE, Address, Config
 from bcd.wiring import config_file, node
 
-_SUMMARY = """What is wrong with this node, and the way back. Changes nothing; asks both ports for their certificates.
-Exits 1 when a check fails."""
+_SUMMARY = (
+    "What is wrong with this node, and the way back. Changes nothing; asks both ports for their certificates. "
+    "Exits 1 when a check is `fail`, 0 when at most `warn`."
+)
 
 
 def run(build: Build, argv: Sequence[str]) -> int:

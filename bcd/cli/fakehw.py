@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from bcd.wiring.container import Node
 
 _NAMES = ("manufacture", "power-cycle", "clear", "endorsement-seed", "lockout", "password", "hierarchy", "profile")
-_OWN = f"""  tpm {" | ".join(_NAMES)}
-           make a software TPM in a file (BCD_FAKEHW_TPM=sim:FILE), and what befalls it; each has a --help
+_OWN = f"""  tpm COMMAND   make a software TPM in a file (BCD_FAKEHW_TPM=sim:FILE), and
+                what befalls it; each has a --help:
+                {", ".join(_NAMES[:5])},
+                {", ".join(_NAMES[5:])}
 """
 
 

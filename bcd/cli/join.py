@@ -32,11 +32,22 @@ _SUMMARY = "Create this machine's identity, once. On a machine that has one, say
 _EPILOG = """the join token comes from one of
   BCD_JOIN_TOKEN      the environment; taken out of it at once
   standard input      its first line
-  --token-file FILE   a regular file, mode 0600 or 0400, at most 4 KiB; deleted once the machine has joined
-and never from the command line.
-With --attestor tpm there is no token: the machine's TPM proves which one it is, and BCD_JOIN_TOKEN is dropped.
+  --token-file FILE   a regular file, mode 0600 or 0400, at most 4 KiB;
+                      deleted once the machine has joined
+and never from the command line. With --attestor tpm there is no token: the
+machine's TPM proves which one it is, and BCD_JOIN_TOKEN is dropped.
 
 An interrupted join goes on, without a token, when bcd join is run again.
+
+exit status
+  0   joined, or joined already
+  2   the command line is wrong, or --reset waits for --yes
+  70  a defect of bcd
+  75  try later: no answer, no TPM, in use by another process, interrupted
+  76  the identity that is here does not load: see --reset
+  77  refused by the control plane, another --node-id, or not run as root
+  78  configuration, pins, modes and owners
+
 Not in this version: --server."""
 
 

@@ -17,20 +17,18 @@ _HELP = """usage: {program} COMMAND [OPTION...]
 
 Node identity that survives: a P-256 key and a certificate of at most 24 hours.
 
-  join     create this machine's identity, once; with --reset set it aside and start over
-  node     keep it alive: a session, and a new key and certificate at 60 % of every certificate's life
-  status   what the identity is and until when; exits as a node with it would start
-  doctor   what is wrong, and the way back
-  tpm identify
-           what this machine's TPM is and holds, and whether node keys can live in it
+  join          create this machine's identity, once; --reset starts over
+  node          keep it alive: a session, a new key and certificate in time
+  status        what the identity is, and until when; needs no network
+  doctor        what is wrong, and the way back
+  tpm identify  what this machine's TPM is, and whether node keys can live in it
 {own}
 {program} COMMAND --help says more; {program} --version says which.
 Not in this version: helper, ramdisk; --server."""
 
 _TPM_HELP = """usage: {program} tpm COMMAND [OPTION...]
 
-  tpm identify
-           what this machine's TPM is and holds, and whether node keys can live in it
+  tpm identify  what this machine's TPM is, and whether node keys can live in it
 {own}
 {program} tpm COMMAND --help says more."""
 _COMMANDS = ("join", "node", "status", "doctor", "tpm", "help", "version")

@@ -18,6 +18,15 @@ class HelpShown(Exception):
     """--help was asked for and given."""
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """A summary is one line in the code and as wide as the terminal; what has lines of its own keeps them."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse without its habit of quoting what was typed, and of ending the process."""
 
@@ -28,7 +37,7 @@ class Parser(argparse.ArgumentParser):
             description=summary,
             epilog=epilog,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
         )
 
     def error(self, message: str) -> NoReturn:

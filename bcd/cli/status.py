@@ -17,11 +17,21 @@ from bcd.ports.journal import Told
 from bcd.protocol.files.config import Config
 from bcd.wiring import config_file, node
 
-_SUMMARY = "What this machine's identity is. Exits as bcd node would at start; reads only, and needs no network."
+_SUMMARY = (
+    "What this machine's identity is, until when, and what a node that runs said last. Reads only; needs no network."
+)
+_EPILOG = """exit status, as of a bcd node that starts now
+  0   the identity loads; expired or revoked, which the control plane decides,
+      it is said in the text and in --json
+  75  not joined yet
+  76  the identity does not load, or does not match its key
+  77  a file may not be read by this user
+  78  configuration, modes and owners, another node's journal
+and 2 when the command line is wrong, 70 for a defect of bcd"""
 
 
 def run(build: Build, argv: Sequence[str]) -> int:
-    parser = options.Parser(build.program, "status", _SUMMARY)
+    parser = options.Parser(build.program, "status", _SUMMARY, _EPILOG)
     options.add_config(parser)
     options.add_json(parser)
     given = parser.read(argv)

@@ -11,8 +11,11 @@ from bcd.domain.model.failures import Exit, Message, Refused
 from bcd.domain.model.tpm import EndorsementKey, Stored, TpmFound
 from bcd.wiring import config_file
 
-_SUMMARY = """What this machine's TPM is and holds: endorsement keys as an allow-list names them, their certificates,
-PCR banks, and whether node keys can live in it. Changes nothing. Exits 0 when they can and all could be read."""
+_SUMMARY = (
+    "What this machine's TPM is and holds: endorsement keys as an allow-list names them, their certificates, PCR "
+    "banks, and whether node keys can live in it. Changes nothing. Exits 0 when they can and all could be read, 75 "
+    "when not, 78 when what is named is no TPM."
+)
 
 
 def run(build: Build, argv: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ def revoked(token: TokenView) -> None:
 
 def nodes(rows: tuple[NodeView, ...]) -> None:
     table(
-        ("NODE", "SITE", "ROLE", "KEY", "GENERATION", "SESSION", "LAST SEEN", "CERTIFICATE", "UNTIL", "HOSTNAME"),
+        ("NODE", "SITE", "ROLE", "KEY", "GEN", "SESSION", "LAST SEEN", "CERTIFICATE", "UNTIL", "HOSTNAME"),
         [
             (
                 n.id,
@@ -91,19 +91,17 @@ def node(detail: NodeDetail) -> None:
     )
     print()
     table(
-        ("SERIAL", "STATE", "SINCE", "GENERATION", "FROM", "UNTIL", "FIRST USED", "BY", "REASON", "KEY PIN"),
+        ("SERIAL", "STATE", "SINCE", "GEN", "UNTIL", "FIRST USED", "BY", "REASON"),
         [
             (
                 c.serial,
                 c.state,
                 time(c.state_since),
                 str(c.generation),
-                time(c.not_before),
                 time(c.not_after),
                 time(c.first_used),
                 c.first_used_from,
                 c.reason,
-                c.key_pin,
             )
             for c in detail.certificates
         ],

@@ -47,6 +47,10 @@ class Message(Enum):
     # Asking a control plane
     STORE_UNAVAILABLE = "the store cannot be used now ({why}); nothing was changed: run it again"
     NO_ANSWER = "{path}: the running server does not answer: run it again, or restart bcd-controlplane serve"
+    OTHER_VERSION = (
+        "{path}: the running server is of another version, and may have done what was asked: "
+        "restart bcd-controlplane serve, then run it again"
+    )
     NO_SUCH_TOKEN = "no token {id}: see bcd-controlplane token list"  # noqa: S105
     NO_SUCH_NODE = "no node {id}: see bcd-controlplane nodes list"
     NODE_IS_REVOKED = "node {id} is revoked ({reason}) and renews no more: the machine must join again"

@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -219,6 +221,32 @@ def no_answer(scene: Scene) -> Ran:
         server.send_signal(signal.SIGCONT)
 
 
+@contextmanager
+def answering(where: Path, answer: object) -> Iterator[None]:
+    """A server that answers one command so."""
+    with locked(where), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"/proc/self/fd/{os.open(where, os.O_PATH)}/admin.sock")
+        listening.listen()
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as lines:
+                assert lines.readline()
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield
+        thread.join(10)
+
+
+def other_version(scene: Scene) -> Ran:
+    """Its tokens have not all that a token has here."""
+    where = scene.copy("other version")
+    with answering(where, {"result": [{"id": "aaaaaaaaaa"}]}):
+        return tokens(where)
+
+
 def no_such_token(scene: Scene) -> Ran:
     return run("token", "revoke", "aaaaaaaaaa", "--dir", str(scene.served.directory))
 
@@ -374,6 +402,7 @@ PROVOKED = {
     Message.NO_ENDPOINT: Provoked(78, no_endpoint),
     Message.STORE_UNAVAILABLE: Provoked(75, store_unavailable),
     Message.NO_ANSWER: Provoked(75, no_answer),
+    Message.OTHER_VERSION: Provoked(75, other_version),
     Message.NO_SUCH_TOKEN: Provoked(2, no_such_token),
     Message.NO_SUCH_NODE: Provoked(2, no_such_node),
     Message.NODE_IS_REVOKED: Provoked(77, node_is_revoked),
@@ -417,3 +446,22 @@ def test_message(message: Message, scene: Scene) -> None:
     others = [other for other in PROVOKED if other is not message and pattern(other).fullmatch(done.err.strip())]
     # "{path}: {what}: …" fits many a line; a message that says more must not be taken for another that does.
     assert all(len(other.value) < len(message.value) for other in others)
+
+
+def test_a_server_that_cannot_read_the_command_is_of_another_version(scene: Scene) -> None:
+    where = scene.copy("older server")
+    failure = {"failure": "Internal", "message": "INTERNAL", "fields": {"what": "Malformed"}}
+    with answering(where, failure):
+        done = tokens(where)
+    assert (done.status, done.out) == (75, "")
+    assert pattern(Message.OTHER_VERSION).fullmatch(done.err.removesuffix("\n"))
+
+
+def test_a_defect_of_the_server_is_not_taken_for_another_version(scene: Scene) -> None:
+    where = scene.copy("defect")
+    with answering(where, {"failure": "Internal", "message": "INTERNAL", "fields": {"what": "KeyError"}}):
+        done = tokens(where)
+    assert (done.status, done.err) == (
+        70,
+        "internal error (KeyError): please report it; what was acknowledged before is kept\n",
+    )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bcd.cli import join, options
+from bcd.cli import fakehw_tpm, join, options
 from bcd.cli.build import Build
 from bcd.cli.fakehw import BCD_FAKEHW
 from bcd.cli.main import BCD, run
@@ -261,3 +261,28 @@ def test_a_failure_is_one_line_whatever_its_fields_hold(capsys: pytest.CaptureFi
     err = capsys.readouterr().err
     assert err.endswith("\n")
     assert err[:-1].isprintable()
+
+
+PAGES = [
+    *([command] for command in ("join", "node", "status", "doctor")),
+    ["tpm", "identify"],
+    ["tpm"],
+    [],
+    *(["tpm", name] for name in fakehw_tpm.COMMANDS),
+]
+
+
+@pytest.mark.parametrize("words", PAGES, ids=" ".join)
+def test_a_page_of_help_fits_a_terminal_of_80_columns(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(BCD_FAKEHW, [*words, "--help"]) == Exit.OK
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+def test_bcd_fakehw_names_every_tpm_command_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(BCD_FAKEHW.own_tpm) == set(fakehw_tpm.COMMANDS)
+    assert run(BCD_FAKEHW, ["--help"]) == Exit.OK
+    out = capsys.readouterr().out
+    assert all(name in out for name in fakehw_tpm.COMMANDS)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bcd.controlplane.adapters.admin import codec
 from bcd.controlplane.adapters.files.directory import SOCKET, Directory
 from bcd.controlplane.domain.admin import Command
-from bcd.controlplane.domain.failures import TryLater
+from bcd.controlplane.domain.failures import Internal, TryLater
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import StoreUnavailable
 
@@ -40,11 +40,24 @@ class Client:
                     raise TryLater(Message.STORE_UNAVAILABLE, why=error) from None
             answer = self._ask(codec.encode_command(command), deadline)
             if answer:
-                return codec.decode_answer(command, answer)
+                return self._read(command, answer)
             if time.monotonic() >= deadline:
                 raise TryLater(Message.LOCKED, path=self._directory.path, holder=self._directory.holder())
             # The server is starting or stopping, or another command works here.
             time.sleep(PAUSE_S)
+
+    def _read(self, command: Command, answer: bytes) -> object:
+        """The server may be older than this command, or newer: it goes on until somebody restarts it."""
+        other = TryLater(Message.OTHER_VERSION, path=self._directory.path)
+        try:
+            return codec.decode_answer(command, answer)
+        except codec.Malformed:
+            raise other from None
+        except Internal as failure:
+            if failure.fields.get("what") == codec.Malformed.__name__:
+                # It could not read the command.
+                raise other from None
+            raise
 
     def _ask(self, line: bytes, deadline: float) -> bytes:
         """The answer's line; empty when there is no server to answer."""
