@@ -80,7 +80,7 @@ def _print(sight: Sight) -> None:
 def _running(sight: Sight, leaf: Leaf) -> Iterator[str]:
     """What the journal adds: a node's plan and its trouble."""
     told = sight.told
-    planned = _planned(told, leaf)
+    planned = _planned(told, leaf, sight.now)
     late = " (that is past)" if sight.now >= planned else ""
     yield f"renewal: planned for {time(planned)}{late}"
     if told.last_error and told.last_error_at is not None:
@@ -93,10 +93,15 @@ def _running(sight: Sight, leaf: Leaf) -> Iterator[str]:
         yield f"handshakes signed: {count} by key {kid}"
 
 
-def _planned(told: Told, leaf: Leaf) -> datetime:
-    """The plan of the node that runs, where it has one for this leaf; else what the leaf's dates say."""
+def _planned(told: Told, leaf: Leaf, now: datetime) -> datetime:
+    """The plan of the node that runs, where it has one for this leaf; else what the leaf's dates say.
+
+    One that is to come is the next attempt, which is before its time where the gateway asked for it. One that is past
+    may be of the leaf before."""
     at = renew_at(leaf)
-    return max(at, told.planned) if told.running and told.planned is not None and told.planned < leaf.not_after else at
+    if not told.running or told.planned is None or told.planned >= leaf.not_after:
+        return at
+    return told.planned if told.planned > now else max(at, told.planned)
 
 
 def _place(found: Loaded) -> str:
@@ -146,7 +151,7 @@ def _identity(found: Loaded, identity: Identity, sight: Sight) -> dict[str, Any]
         "notBefore": time(leaf.not_before),
         "notAfter": time(leaf.not_after),
         "expired": sight.now >= leaf.not_after,
-        "renewAt": time(_planned(sight.told, leaf)),
+        "renewAt": time(_planned(sight.told, leaf, sight.now)),
         "commandRoots": len(identity.trust.roots) if identity.trust is not None else 0,
     }
     if identity.trust is not None:
