@@ -166,7 +166,8 @@ def parser() -> Parser:
     _with_id(_command(refusals, "show", "refusals-show", "one of them, and what to do"), "the id the node printed")
 
     approvals = _group(commands, "approvals", "joins that wait for a person")
-    _command(approvals, "list", "approvals-list", "every one, oldest first")
+    listed = _command(approvals, "list", "approvals-list", "every one, oldest first")
+    listed.add_argument("--pending", action="store_true", help="only those that wait")
     approve = _command(approvals, "approve", "approvals-approve", "let it join")
     _with_id(approve, "an approval's id")
     approve.add_argument("--site", metavar="SITE", help="where a machine that waits with its TPM is to belong")

@@ -10,6 +10,7 @@ from bcd.controlplane.adapters.files.directory import Directory
 from bcd.controlplane.cli import show, show_changes, show_eks
 from bcd.controlplane.cli.render import print_json, print_json_line
 from bcd.controlplane.domain import admin, admin_eks
+from bcd.controlplane.domain.approvals import ApprovalState
 from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.messages import Message
 from bcd.controlplane.ports.store import Store
@@ -102,6 +103,17 @@ def _import_roots(arguments: Namespace) -> int:
     return 0
 
 
+def _approvals(arguments: Namespace) -> int:
+    rows = _ask(arguments.dir, admin.ListApprovals())
+    if arguments.pending:
+        rows = tuple(row for row in rows if row.state == ApprovalState.PENDING)
+    if arguments.json:
+        print_json(rows)
+    else:
+        show.approvals(rows)
+    return 0
+
+
 def _rows(arguments: Namespace) -> admin.Command:
     from bcd.controlplane.cli import ek_csv
 
@@ -154,7 +166,7 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "restored": _asks(lambda a: admin.Restored(a.bundle_above), show_changes.restored),
     "refusals-list": _asks(lambda a: admin.ListRefusals(a.limit), show.refusals),
     "refusals-show": _asks(lambda a: admin.ShowRefusal(a.id), show.refusal),
-    "approvals-list": _asks(lambda _: admin.ListApprovals(), show.approvals),
+    "approvals-list": _approvals,
     "approvals-approve": _asks(lambda a: admin.DecideApproval(a.id, True, a.site), show.approval),
     "approvals-deny": _asks(lambda a: admin.DecideApproval(a.id, False), show.approval),
     "audit-tail": _tail,

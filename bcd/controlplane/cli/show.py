@@ -79,6 +79,7 @@ def node(detail: NodeDetail) -> None:
             ("last joined", time(n.joined)),
             ("with token", n.token_id),
             ("node key", n.node_key),
+            ("newest key pin", detail.certificates[-1].key_pin if detail.certificates else ""),
             ("endorsement key", n.ek),
             ("attestation key", n.ak_name),
             ("session", _session(n)),

@@ -53,7 +53,7 @@ LISTS: dict[tuple[str, ...], set[str]] = {
     },
     ("approvals", "list"): {
         "id", "state", "asked", "decided", "tokenId", "site", "role", "nodeId", "reclaims", "keyPin", "source",
-        "daemonVersion", "claims", "ek",
+        "daemonVersion", "claims", "ek", "besideDenied",
     },
     ("audit", "tail"): {"seq", "at", "actor", "kind", "detail"},
 }  # fmt: skip

@@ -271,6 +271,20 @@ def test_an_approval_from_the_question_to_the_certificate(served: Plane, site: S
     machine.check(signed(site.join(machine, token, pending_id=waiting.pending.id)), site.signing_pin)
 
 
+def test_those_that_wait_are_listed_alone(served: Plane, site: Site) -> None:
+    token = served.token("--require-approval", "--uses", "2")
+    asked = [site.join(Machine(claims=Claims(hostname=name)), token).pending.id for name in ("decided", "waits")]
+    served.admin("approvals", "deny", asked[0])
+    waiting, every = served.admin("approvals", "list", "--pending").out, served.admin("approvals", "list").out
+    assert asked[1] in waiting and asked[0] not in waiting
+    assert all(one in every for one in asked)
+    rows: Any = served.json("approvals", "list", "--pending")
+    assert {row["state"] for row in rows} == {"pending"}
+    served.admin("approvals", "deny", asked[1])
+    left: Any = served.json("approvals", "list", "--pending")
+    assert not {row["id"] for row in left} & set(asked)
+
+
 def test_a_tokens_secret_is_nowhere_on_the_disk_nor_in_the_log(fresh: Plane) -> None:
     fresh.serve()
     fresh.node_config()
