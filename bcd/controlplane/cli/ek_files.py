@@ -47,7 +47,7 @@ class _Unfit(Exception):
 def read(path: str) -> Found:
     """A Failure when there is no manufacturer CA's certificate at all, or too much."""
     try:
-        several = os.path.isdir(path) or zipfile.is_zipfile(path)
+        several = os.path.isdir(path) or _is_zip(path)
         certificates: list[bytes] = []
         skipped: list[SkippedView] = []
         for name, data in _files(path):
@@ -74,11 +74,16 @@ def _refused(path: str, why: str) -> Usage:
 def _files(path: str) -> Iterator[tuple[str, bytes]]:
     if os.path.isdir(path):
         yield from _in_directory(path)
-    elif zipfile.is_zipfile(path):
+    elif _is_zip(path):
         yield from _in_zip(path)
     else:
         with open(path, "rb") as file:
             yield path, file.read(MAX_FILE_BYTES + 1)
+
+
+def _is_zip(path: str) -> bool:
+    """Of a pipe or a device zipfile would look for the end."""
+    return os.path.isfile(path) and zipfile.is_zipfile(path)
 
 
 def _in_directory(path: str) -> Iterator[tuple[str, bytes]]:

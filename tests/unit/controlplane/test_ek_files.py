@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import threading
 import zipfile
 from pathlib import Path
 
@@ -246,6 +247,18 @@ def test_a_zip_that_is_itself_too_much_is_not_looked_into(tmp_path: Path) -> Non
     assert ek_files.read(str(path)).certificates == (ROOT.der,)
     path.write_bytes(bytes(ek_files.MAX_ZIP_BYTES + 1 - len(whole)) + whole)
     assert refused(path) == "more than 33554432 bytes"
+
+
+def test_a_device_without_an_end_is_read_so_far() -> None:
+    assert refused(Path("/dev/zero")) == "too large"
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(pem(ROOT.der),))
+    writer.start()
+    assert ek_files.read(str(tmp_path / "pipe")).certificates == (ROOT.der,)
+    writer.join(20)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
