@@ -1,15 +1,19 @@
 """A renewal of a key in a file on a machine whose TPM takes the next one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bcd.adapters.keys.tpm import HostKeys
+from bcd.adapters.fs.local import LocalFs
+from bcd.adapters.keys.file import FileKey
+from bcd.adapters.keys.tpm import HostKeys, TpmKey
 from bcd.domain.lifecycle.change_identity import ChangeIdentity
 from bcd.domain.lifecycle.renew import NewPair, NextKey, NotRenewed, Renew, RenewOutcome
-from bcd.domain.model.failures import Failure
+from bcd.domain.model.datadir import KEY
+from bcd.domain.model.failures import Failure, TryLater
 from bcd.domain.model.keys import KeyKind
+from bcd.domain.model.loading import Loaded, LoadedAsIs
 from bcd.ports.gateway import Ended, Pair, RenewAnswer, RenewQuestion
 from bcd.protocol.files import identity_json
 from bcd.protocol.pki import ecdsa
@@ -17,7 +21,8 @@ from tests.fakes import pki
 from tests.fakes.attestor import MemoryAttestor
 from tests.fakes.gateway import MemoryConnection, MemoryGateway
 from tests.fakes.joining import Recorded
-from tests.fakes.memory_node import MemoryNode, identity, record
+from tests.fakes.memory_disk import MemoryDisk
+from tests.fakes.memory_node import PATH, MemoryNode, identity, record
 from tests.fakes.memory_renewal import ASKED, HELD, NO, PAIR, Case
 from tests.fakes.memory_tpm import ABSENT, LOCKED, MemoryTpmKeys
 
@@ -96,6 +101,50 @@ def test_a_key_in_a_file_is_not_given_up_for_one_that_the_tpm_lost_meanwhile(
     again = moves.renew()
     assert isinstance(again, NewPair)
     assert again.pair.key.kind is KeyKind.TPM
+
+
+def identity_files(disk: MemoryDisk) -> dict[str, bytes]:
+    """Without what a write left that was cut off: it goes with the next lock."""
+    return {name: data for name, data in disk.files(PATH).items() if not name.startswith(".bcd-")}
+
+
+@pytest.mark.parametrize("trouble", [LOCKED, ABSENT], ids=["locked out", "gone"])
+@pytest.mark.parametrize("from_tpm", [False, True], ids=["from a file", "from the TPM"])
+def test_a_power_cut_at_any_moment_leaves_a_pair_also_where_the_tpm_cannot_be_asked_at_the_next_start(
+    trouble: Failure, *, from_tpm: bool
+) -> None:
+    """Then it is unavailable, or loads without it, and no file changes but into the one pair that the disk holds."""
+    held = MemoryTpmKeys()
+    keys = HostKeys(held, Recorded())
+    key = keys.create() if from_tpm else FileKey(pki.NODE_KEY)
+    before = identity(key=ecdsa.public_key(key.spki))
+    node = MemoryNode(keys=keys).plant(identity_json=identity_json.encode(before), node_key=key.record)
+    pair, gateway = Pair(before.leaf, before.chain, key), MemoryGateway(lambda: ASKED)
+    renew = Renew(node.fs, keys, MemoryAttestor(), ChangeIdentity(node.fs), pki.PINS)
+    outcome = renew(pair, MemoryConnection(gateway, pair), ASKED, None)
+    assert isinstance(outcome, NewPair)
+    found = set()
+    for n in range(len(node.disk.trace) + 1):
+        for state in node.disk.states_at(n):
+            fs = LocalFs(PATH, node.clock, None, state)
+            load, files = replace(node.load, fs=fs), identity_files(state)
+            held.trouble = trouble
+            with fs.lock(0):
+                try:
+                    load()
+                except TryLater as failure:
+                    assert trouble.text in failure.text
+                    assert identity_files(state) == files
+            held.trouble = None
+            with fs.lock(0):
+                loaded = load()
+                assert isinstance(loaded, Loaded)
+                assert isinstance(load(), LoadedAsIs)
+            in_place = keys.open(identity_files(state)[KEY])
+            assert isinstance(in_place, FileKey | TpmKey)
+            assert in_place.spki == loaded.identity.leaf.spki
+            found.add(loaded.identity.leaf)
+    assert found == {before.leaf, outcome.pair.leaf}
 
 
 def test_a_key_in_the_tpm_is_not_asked_once_more() -> None:
