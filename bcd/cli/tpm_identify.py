@@ -43,6 +43,8 @@ def _lines(found: TpmFound) -> list[tuple[str, str]]:
         lines.append((f"EK {key.kind.value}", f"{key.sha256 or 'not read'} ({_certificate_line(key)})"))
     for one in found.others:
         lines.append(("certificate", f"at {one.index:#010x}: {len(one.data)} bytes, {one.sha256}"))
+    if found.unread is not None:
+        lines.append(("certificate", f"not read: {found.unread.text}"))
     lines.append(("PCR banks", ", ".join(found.banks) or "none"))
     lines.append(("node keys", f"no: {found.node_keys.text}" if found.node_keys else "can live here"))
     return lines
@@ -56,10 +58,12 @@ def _certificate_line(key: EndorsementKey) -> str:
 
 
 def _document(found: TpmFound) -> dict[str, Any]:
+    unread = {"unread": found.unread.text} if found.unread is not None else {}
     return {
         "device": found.device,
         "endorsementKeys": [_key(key) for key in found.endorsement_keys],
         "otherCertificates": [_stored(one) for one in found.others],
+        **unread,
         "pcrBanks": list(found.banks),
         "nodeKeys": {"possible": False, "why": found.node_keys.text} if found.node_keys else {"possible": True},
     }

@@ -104,6 +104,23 @@ def test_a_key_that_cannot_be_read_says_why(config: Path) -> None:
     assert f"EK rsa-2048   not read ({done.last_error})" in people.out
 
 
+def test_a_certificate_of_another_key_that_cannot_be_read_is_in_both_reports_too(config: Path) -> None:
+    """Else it would read as one that is not there."""
+    with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home)) as tpm:
+        index = "0x01C00014"
+        tpm.tool("tpm2_nvdefine", index, "-C", "o", "-s", "8", "-a", "ownerwrite|policyread|policywrite")
+        (tpm.home / "content").write_bytes(bytes(8))
+        tpm.tool("tpm2_nvwrite", index, "-C", "o", "-i", "content")
+        done = identify(config, f"socket:{tpm.path}", "--json")
+        people = identify(config, f"socket:{tpm.path}")
+    assert done.status == people.status == 75
+    assert "NV_Read failed: TPM_RC_NV_AUTHORIZATION" in done.last_error
+    found = json.loads(done.out)
+    assert (found["otherCertificates"], found["unread"]) == ([], done.last_error)
+    assert f"certificate   not read: {done.last_error}" in people.out.splitlines()
+    assert found["nodeKeys"] == {"possible": True}
+
+
 @pytest.mark.parametrize("tpm", [None, "none"])
 def test_bcd_fakehw_has_no_tpm_unless_it_is_told_of_one(tpm: str | None, config: Path) -> None:
     done = identify(config, tpm)

@@ -449,15 +449,21 @@ def test_an_end_does_not_wait_for_a_tpm_that_answers_nothing() -> None:
     silent.let_go.set()
 
 
+ERRNOS = {
+    **dict.fromkeys((errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ECONNREFUSED), Message.TPM_ABSENT),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), Message.TPM_OPEN),
+    **dict.fromkeys((errno.EBUSY, errno.ETIME, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR), Message.TPM_BUSY),
+    **dict.fromkeys((errno.ENOTTY, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG), Message.TPM_NOT_ONE),
+}
+
+
 @pytest.mark.parametrize("number", sorted(errno.errorcode))
 def test_every_errno_is_a_failure_that_names_the_device_and_what_the_system_said(number: int) -> None:
     found = failures.of_errno(OSError(number, ""), "/dev/tpmrm7", "PCR_Read", "the setting")
-    no_tpm = {errno.ENOTTY, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
-    assert isinstance(found, FixConfiguration if number in no_tpm else TryLater)
+    assert isinstance(found, FixConfiguration if found.message is Message.TPM_NOT_ONE else TryLater)
     assert "/dev/tpmrm7" in found.text
     assert os.strerror(number) in found.text
-    expected = {errno.ENOENT: Message.TPM_ABSENT, errno.EACCES: Message.TPM_OPEN, errno.EBUSY: Message.TPM_BUSY}
-    assert found.message is expected.get(number, found.message)
+    assert found.message is ERRNOS.get(number, Message.TPM_FAILED)
 
 
 def test_an_error_without_a_number_is_a_failure_too() -> None:

@@ -6,14 +6,16 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from bcd.adapters.tpm import failures
 from bcd.adapters.tpm.device import DeviceLink
 from bcd.adapters.tpm.link import Late
 from bcd.adapters.tpm.stream import SocketLink
+from bcd.domain.model.failures import Message
 
 COMMAND = b"\x80\x01\x00\x00\x00\x0a\x00\x00\x01\x7e"
 SHORT_S = 0.2
@@ -252,6 +254,46 @@ def test_a_late_reply_of_a_socket_goes_to_nobody(tmp_path: Path) -> None:
         patient = SocketLink(path, LONG_S)
         assert patient.transmit(COMMAND).endswith(b"ab")
         patient.close()
+
+
+def test_a_reply_that_drips_in_is_late_when_its_time_is_over(tmp_path: Path) -> None:
+    """The bound is the command's, not each byte's."""
+    over = threading.Event()
+
+    def drips(connection: socket.socket) -> None:
+        connection.recv(4096)
+        with suppress(BrokenPipeError):
+            for byte in b"\x80\x01\x00\x00\x00\x0c\x00\x00\x00\x00ab":
+                connection.sendall(bytes([byte]))
+                over.wait(SHORT_S / 2)
+
+    with server(tmp_path, drips) as path:
+        tpm = SocketLink(path, SHORT_S)
+        with pytest.raises(Late):
+            tpm.transmit(COMMAND)
+        over.set()
+
+
+def test_a_socket_that_takes_no_more_connections_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """Somebody else's is served, and others wait before us."""
+    path = str(tmp_path / "tpm")
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            SocketLink(path, SHORT_S).transmit(COMMAND)
+        except (Late, OSError) as error:
+            ended.append(error)
+
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as before:
+        listener.bind(path)
+        listener.listen(0)
+        before.connect(path)
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(LONG_S)
+    [error] = ended
+    assert isinstance(error, Late) or failures.of_errno(error, path, "", "").message is Message.TPM_BUSY
 
 
 def test_the_reply_to_a_command_that_ctrl_c_ends_is_not_taken_for_that_to_the_next(tmp_path: Path) -> None:
