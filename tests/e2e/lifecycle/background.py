@@ -10,8 +10,8 @@ from tests.e2e.lifecycle.lives import start_plane
 from tests.fakes.plane import Plane
 
 SHORT = ("--leaf-lifetime", "20s")
-# Room, between a renewal's time and the end, for a control plane to start again on a busy machine.
-ROOMY = ("--leaf-lifetime", "40s")
+# Room, between a renewal that failed and the end, for a control plane to start again on a busy machine.
+ROOMY = ("--leaf-lifetime", "60s")
 # Renewed when asked, as often as asked (the quota grows as lives get shorter), and over long after any test is.
 ASKED = ("--leaf-lifetime", "120s")
 # Long enough for a session that is being replaced, and far shorter than a certificate.
