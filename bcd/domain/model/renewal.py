@@ -19,10 +19,12 @@ LAST_MOMENT_S = 1.0
 
 @dataclass(frozen=True)
 class Renewal:
-    """`failures` in a row; no attempt before boottime `earliest_s`; the last success and the last honoured "renew now"
-    at these boottimes, None for never; `asked` while such a request is to be carried out."""
+    """`failures` in a row, the first at boottime `failed_s`; no attempt before boottime `earliest_s`; the first attempt
+    of the last success and the last honoured "renew now" at these boottimes, None for never; `asked` while such a
+    request is to be carried out."""
 
     failures: int = 0
+    failed_s: float = 0.0
     earliest_s: float = 0.0
     succeeded_s: float | None = None
     asked_s: float | None = None
@@ -50,7 +52,10 @@ class Renewal:
         return max(self.earliest_s, self.succeeded_s + leaf.lifetime.total_seconds() * MIN_GAP_FRACTION)
 
     def succeeded(self, boottime_s: float) -> "Renewal":
-        return replace(self, failures=0, earliest_s=0.0, succeeded_s=boottime_s, asked=False)
+        # An answer that was lost is given again: its certificate is as old as the first attempt, and may end before a
+        # quarter of a lifetime from now is over.
+        since_s = self.failed_s if self.failures else boottime_s
+        return replace(self, failures=0, earliest_s=0.0, succeeded_s=since_s, asked=False)
 
     def failed(
         self, leaf: Leaf, now: datetime, boottime_s: float, fraction: float, *, pushback_s: float | None, never: bool
@@ -67,7 +72,8 @@ class Renewal:
         left_s = (leaf.not_after - now).total_seconds()
         if left_s > 0:
             wait_s = min(wait_s, max(left_s / 2, LAST_MOMENT_S))
-        return replace(self, failures=failures, earliest_s=boottime_s + wait_s)
+        failed_s = self.failed_s if self.failures else boottime_s
+        return replace(self, failures=failures, failed_s=failed_s, earliest_s=boottime_s + wait_s)
 
     def told_to(self, boottime_s: float) -> "Renewal":
         """After a "renew now"; the same value when one was honoured less than 10 minutes ago."""

@@ -54,6 +54,15 @@ def test_a_quarter_of_the_lifetime_lies_between_two_renewals_that_worked() -> No
     assert renewal.due(HELD, now, boottime_s + gap_s)
 
 
+def test_the_quarter_counts_from_the_first_attempt_whose_certificate_a_late_answer_brings() -> None:
+    """Asked for early, lost, and given again when little of its time is left."""
+    renewal = failed(Renewal(), *at(0.05))
+    renewal = failed(renewal, *at(0.5)).succeeded(at(0.9)[1])
+    assert renewal.due(HELD, *at(0.9))
+    # And only then: the next one that works is its own first attempt.
+    assert not renewal.succeeded(at(0.9)[1]).due(HELD, *at(0.95))
+
+
 def test_a_renew_now_is_due_whatever_the_plan_and_the_gap_say() -> None:
     now, boottime_s = at(0.01)
     renewal = Renewal().succeeded(boottime_s).told_to(boottime_s)
