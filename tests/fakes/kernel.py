@@ -22,7 +22,7 @@ from tools import guest_kernel
 REPOSITORY = Path(__file__).resolve().parents[2]
 QEMU = "qemu-system-x86_64"
 # From the emulator's start to the first process, and from its last to the end, on a machine that has others to do.
-BOOT_S = 60.0
+BOOT_S = 180.0
 READY_S = 30.0
 _MEMORY_MIB = 1024
 # In the initial file system, which holds busybox, the modules and this. Whatever fails ends init, and that the machine.
