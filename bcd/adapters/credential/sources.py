@@ -104,7 +104,7 @@ class TokenFile:
             found = os.lstat(self._path)
             if self._fault(found):
                 # Not a token file by any rule: whatever it is, it is not ours to delete.
-                self._events.warning("the token file is not one and stays", path=self._path, why=self._fault(found))
+                self._events.warning("the token file was not deleted", path=self._path, why=self._fault(found))
                 return
             os.unlink(self._path)
         except FileNotFoundError:
