@@ -6,6 +6,7 @@ from struct import Struct
 from typing import Annotated, Generic, TypeVar
 
 from bcd.protocol.tpm2.codes import Code
+from bcd.protocol.tpm2.declared import Structure
 from bcd.protocol.tpm2.structures import (
     EMPTY_PASSWORD,
     MAX_ATTEST_BYTES,
@@ -66,21 +67,18 @@ class NotTpm2(Exception):
     """The answer of a TPM 1.2."""
 
 
-@dataclass(frozen=True)
-class Empty:
+class Empty(Structure):
     """No parameters."""
 
 
-@dataclass(frozen=True)
-class CreatePrimaryIn:
+class CreatePrimaryIn(Structure):
     sensitive: Annotated[SensitiveCreate, SIZED_SENSITIVE]
     public: Annotated[Public, SIZED_PUBLIC]
     outside_info: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
 
 
-@dataclass(frozen=True)
-class CreatePrimaryOut:
+class CreatePrimaryOut(Structure):
     public: Annotated[Public, SIZED_PUBLIC]
     # TPMS_CREATION_DATA, which nobody here reads, and for which every key would wait.
     creation_data: Annotated[bytes, Sized(MAX_CREATION_DATA_BYTES)]
@@ -89,50 +87,42 @@ class CreatePrimaryOut:
     name: Annotated[bytes, Sized(MAX_NAME_BYTES)]
 
 
-@dataclass(frozen=True)
-class ReadPublicOut:
+class ReadPublicOut(Structure):
     public: Annotated[Public, SIZED_PUBLIC]
     name: Annotated[bytes, Sized(MAX_NAME_BYTES)]
     qualified_name: Annotated[bytes, Sized(MAX_NAME_BYTES)]
 
 
-@dataclass(frozen=True)
-class NvReadPublicOut:
+class NvReadPublicOut(Structure):
     public: Annotated[NvPublic, SIZED_NV_PUBLIC]
     name: Annotated[bytes, Sized(MAX_NAME_BYTES)]
 
 
-@dataclass(frozen=True)
-class NvReadIn:
+class NvReadIn(Structure):
     size_bytes: Annotated[int, U16]
     offset_bytes: Annotated[int, U16]
 
 
-@dataclass(frozen=True)
-class NvReadOut:
+class NvReadOut(Structure):
     data: Annotated[bytes, Sized(MAX_NV_BUFFER_BYTES)]
 
 
-@dataclass(frozen=True)
-class PcrReadIn:
+class PcrReadIn(Structure):
     selection: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
 
 
-@dataclass(frozen=True)
-class PcrReadOut:
+class PcrReadOut(Structure):
     update_counter: Annotated[int, U32]
     selection: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
     values: Annotated[tuple[bytes, ...], ListOf(Sized(MAX_DIGEST_BYTES), MAX_DIGESTS)]
 
 
-@dataclass(frozen=True)
-class FlushContextIn:
+class FlushContextIn(Structure):
     # A parameter, not a handle of the handle area (Part 3, 28.4).
     handle: Annotated[int, U32]
 
 
-@dataclass(frozen=True)
-class StartAuthSessionIn:
+class StartAuthSessionIn(Structure):
     nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
     encrypted_salt: Annotated[bytes, Sized(MAX_RSA_BYTES)]
     type: Annotated[int, U8]
@@ -140,13 +130,11 @@ class StartAuthSessionIn:
     hash: Annotated[int, U16]
 
 
-@dataclass(frozen=True)
-class StartAuthSessionOut:
+class StartAuthSessionOut(Structure):
     nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
 
 
-@dataclass(frozen=True)
-class PolicySecretIn:
+class PolicySecretIn(Structure):
     nonce: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
     command_hash: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
     reference: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
@@ -154,54 +142,46 @@ class PolicySecretIn:
     expiration_s: Annotated[int, U32]
 
 
-@dataclass(frozen=True)
-class PolicySecretOut:
+class PolicySecretOut(Structure):
     timeout: Annotated[bytes, Sized(8)]
     ticket: Annotated[SecretTicket, Nested(SecretTicket)]
 
 
-@dataclass(frozen=True)
-class ActivateCredentialIn:
+class ActivateCredentialIn(Structure):
     # TPMS_ID_OBJECT, which the TPM takes apart itself.
     credential: Annotated[bytes, Sized(MAX_ID_OBJECT_BYTES)]
     secret: Annotated[bytes, Sized(MAX_RSA_BYTES)]
 
 
-@dataclass(frozen=True)
-class ActivateCredentialOut:
+class ActivateCredentialOut(Structure):
     secret: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
 
 
-@dataclass(frozen=True)
-class QuoteIn:
+class QuoteIn(Structure):
     qualifying_data: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     scheme: Annotated[Scheme, Nested(Scheme)]
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
 
 
-@dataclass(frozen=True)
-class CertifyIn:
+class CertifyIn(Structure):
     qualifying_data: Annotated[bytes, Sized(MAX_DATA_BYTES)]
     scheme: Annotated[Scheme, Nested(Scheme)]
 
 
-@dataclass(frozen=True)
-class AttestOut:
+class AttestOut(Structure):
     """`attest` is TPMS_ATTEST as it was signed: what is verified is these bytes, not what they decode to."""
 
     attest: Annotated[bytes, Sized(MAX_ATTEST_BYTES)]
     signature: Annotated[Signature, Nested(Signature)]
 
 
-@dataclass(frozen=True)
-class SignIn:
+class SignIn(Structure):
     digest: Annotated[bytes, Sized(MAX_DIGEST_BYTES)]
     scheme: Annotated[Scheme, Nested(Scheme)]
     hash_check: Annotated[HashCheck, Nested(HashCheck)]
 
 
-@dataclass(frozen=True)
-class SignOut:
+class SignOut(Structure):
     signature: Annotated[Signature, Nested(Signature)]
 
 

@@ -1,9 +1,9 @@
 """The structures of TPM 2.0 Library Part 2 that bcd's commands use, field by field in the specification's order."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
+from bcd.protocol.tpm2.declared import Structure
 from bcd.protocol.tpm2.wire import U8, U16, U32, U64, Chosen, Constant, ListOf, Nested, Nothing, Sized, SizedOf
 
 
@@ -123,16 +123,14 @@ _HASHED = (
 )
 
 
-@dataclass(frozen=True)
-class Cipher:
+class Cipher(Structure):
     """Key length and mode of a TPMT_SYM_DEF_OBJECT."""
 
     key_bits: Annotated[int, U16]
     mode: Annotated[int, U16]
 
 
-@dataclass(frozen=True)
-class Symmetric:
+class Symmetric(Structure):
     """TPMT_SYM_DEF_OBJECT."""
 
     algorithm: Annotated[int, U16]
@@ -150,8 +148,7 @@ class Symmetric:
     ]
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(Structure):
     """TPMT_RSA_SCHEME, TPMT_ECC_SCHEME and TPMT_KDF_SCHEME: an algorithm and, but for two, its hash."""
 
     algorithm: Annotated[int, U16]
@@ -161,8 +158,7 @@ class Scheme:
     ]
 
 
-@dataclass(frozen=True)
-class RsaParameters:
+class RsaParameters(Structure):
     """TPMS_RSA_PARMS; exponent 0 is 65537."""
 
     symmetric: Annotated[Symmetric, Nested(Symmetric)]
@@ -171,8 +167,7 @@ class RsaParameters:
     exponent: Annotated[int, U32]
 
 
-@dataclass(frozen=True)
-class EccParameters:
+class EccParameters(Structure):
     """TPMS_ECC_PARMS."""
 
     symmetric: Annotated[Symmetric, Nested(Symmetric)]
@@ -181,16 +176,14 @@ class EccParameters:
     kdf: Annotated[Scheme, Nested(Scheme)]
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Structure):
     """TPMS_ECC_POINT. Some TPMs strip leading zeros."""
 
     x: Annotated[bytes, Sized(MAX_ECC_BYTES)]
     y: Annotated[bytes, Sized(MAX_ECC_BYTES)]
 
 
-@dataclass(frozen=True)
-class Public:
+class Public(Structure):
     """TPMT_PUBLIC of the two kinds of key that bcd meets."""
 
     type: Annotated[int, U16]
@@ -206,8 +199,7 @@ class Public:
     ]
 
 
-@dataclass(frozen=True)
-class NvPublic:
+class NvPublic(Structure):
     """TPMS_NV_PUBLIC."""
 
     index: Annotated[int, U32]
@@ -217,8 +209,7 @@ class NvPublic:
     size_bytes: Annotated[int, U16]
 
 
-@dataclass(frozen=True)
-class PcrSelection:
+class PcrSelection(Structure):
     """TPMS_PCR_SELECTION: a bank, and a bit for each of its PCRs from the lowest."""
 
     bank: Annotated[int, U16]
@@ -228,16 +219,14 @@ class PcrSelection:
 PCR_SELECTIONS = ListOf(Nested(PcrSelection), MAX_BANKS)
 
 
-@dataclass(frozen=True)
-class SensitiveCreate:
+class SensitiveCreate(Structure):
     """TPMS_SENSITIVE_CREATE."""
 
     auth: Annotated[bytes, _DIGEST]
     data: Annotated[bytes, Sized(MAX_SENSITIVE_DATA_BYTES)]
 
 
-@dataclass(frozen=True)
-class CreationData:
+class CreationData(Structure):
     """TPMS_CREATION_DATA."""
 
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
@@ -249,8 +238,7 @@ class CreationData:
     outside_info: Annotated[bytes, Sized(MAX_DATA_BYTES)]
 
 
-@dataclass(frozen=True)
-class CreationTicket:
+class CreationTicket(Structure):
     """TPMT_TK_CREATION."""
 
     tag: Annotated[int, U16]
@@ -258,8 +246,7 @@ class CreationTicket:
     digest: Annotated[bytes, _DIGEST]
 
 
-@dataclass(frozen=True)
-class SecretTicket:
+class SecretTicket(Structure):
     """TPMT_TK_AUTH, as PolicySecret answers it."""
 
     tag: Annotated[int, U16]
@@ -267,8 +254,7 @@ class SecretTicket:
     digest: Annotated[bytes, _DIGEST]
 
 
-@dataclass(frozen=True)
-class HashCheck:
+class HashCheck(Structure):
     """TPMT_TK_HASHCHECK: the TPM's word that it made a digest itself."""
 
     tag: Annotated[int, U16]
@@ -280,8 +266,7 @@ class HashCheck:
 NO_HASH_CHECK = HashCheck(Tag.HASHCHECK, Handle.NULL, b"")
 
 
-@dataclass(frozen=True)
-class EcdsaSignature:
+class EcdsaSignature(Structure):
     """TPMS_SIGNATURE_ECC; some TPMs strip leading zeros of its halves."""
 
     hash: Annotated[int, U16]
@@ -289,16 +274,14 @@ class EcdsaSignature:
     s: Annotated[bytes, Sized(MAX_ECC_BYTES)]
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Structure):
     """TPMT_SIGNATURE, of the one kind bcd asks for."""
 
     algorithm: Annotated[int, U16]
     ecdsa: Annotated[EcdsaSignature, Chosen("algorithm", {Algorithm.ECDSA: Nested(EcdsaSignature)})]
 
 
-@dataclass(frozen=True)
-class ClockInfo:
+class ClockInfo(Structure):
     """TPMS_CLOCK_INFO; `safe` is a TPMI_YES_NO. After a power loss the clock goes back and `safe` is 0."""
 
     clock_ms: Annotated[int, U64]
@@ -307,24 +290,21 @@ class ClockInfo:
     safe: Annotated[int, U8]
 
 
-@dataclass(frozen=True)
-class CertifyInfo:
+class CertifyInfo(Structure):
     """TPMS_CERTIFY_INFO."""
 
     name: Annotated[bytes, _NAME]
     qualified_name: Annotated[bytes, _NAME]
 
 
-@dataclass(frozen=True)
-class QuoteInfo:
+class QuoteInfo(Structure):
     """TPMS_QUOTE_INFO."""
 
     pcrs: Annotated[tuple[PcrSelection, ...], PCR_SELECTIONS]
     pcr_digest: Annotated[bytes, _DIGEST]
 
 
-@dataclass(frozen=True)
-class Attest:
+class Attest(Structure):
     """TPMS_ATTEST of the two kinds bcd asks for. `attested` is what `type` says."""
 
     magic: Annotated[int, Constant(GENERATED)]
@@ -339,8 +319,7 @@ class Attest:
     ]
 
 
-@dataclass(frozen=True)
-class CommandAuth:
+class CommandAuth(Structure):
     """TPMS_AUTH_COMMAND."""
 
     session: Annotated[int, U32]
@@ -349,8 +328,7 @@ class CommandAuth:
     hmac: Annotated[bytes, _DIGEST]
 
 
-@dataclass(frozen=True)
-class AnswerAuth:
+class AnswerAuth(Structure):
     """TPMS_AUTH_RESPONSE."""
 
     nonce: Annotated[bytes, _DIGEST]

@@ -1,7 +1,7 @@
 """One codec for structures that are declared field by field (TPM 2.0 Library, Part 2: big-endian, no padding).
 
-A structure is a frozen dataclass; each field's annotation carries the kind it has on the wire. Decoding is total and
-strict: any bytes give a value or `Malformed`, every length is bounded, nothing may be left over.
+A `Structure` has in each field's annotation the kind it has on the wire. Decoding is total and strict: any bytes give a
+value or `Malformed`, every length is bounded, nothing may be left over.
 """
 
 import dataclasses
