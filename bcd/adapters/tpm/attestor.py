@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from bcd.adapters.tpm import failures, pcrs
-from bcd.adapters.tpm.client import AnotherKey, Client, Key
+from bcd.adapters.tpm.client import AnotherKey, Client, Key, node_key
 from bcd.adapters.tpm.endorsement import ECC_P256_INDEX, PERSISTENT_RSA, RSA_2048_INDEX, chain, persistent, stored
 from bcd.adapters.tpm.failures import Refusal
 from bcd.adapters.tpm.keys import p1363
@@ -109,7 +109,7 @@ class LinkedAttestor:
             ek_chain=chain(self._client),
             pcr_banks=pcrs.banks(self._client),
             ak_public=encode(self._client.load(AK).public),
-            node_key_public=encode(self._client.load(_node_key(unique)).public) if unique is not None else b"",
+            node_key_public=encode(self._client.load(node_key(unique)).public) if unique is not None else b"",
         )
 
     def _ecc(self, certificate: Stored | None) -> list[OfferedKey]:
@@ -183,7 +183,7 @@ class LinkedAttestor:
 
     def _certify(self, unique: bytes, csr_sha256: bytes) -> tuple[Attestation, Public, Public]:
         wanted = CertifyIn(csr_sha256, _OWN_SCHEME)
-        answer, (key, ak) = self._client.use((_node_key(unique), AK), commands.CERTIFY, wanted)
+        answer, (key, ak) = self._client.use((node_key(unique), AK), commands.CERTIFY, wanted)
         return _attestation(answer.parameters), key, ak
 
     def _asked(self, ask: Callable[[], T]) -> T:
@@ -197,7 +197,3 @@ class LinkedAttestor:
 
 def _attestation(answer: AttestOut) -> Attestation:
     return Attestation(answer.attest, p1363(answer.signature.ecdsa))
-
-
-def _node_key(unique: bytes) -> Key:
-    return Key(Handle.OWNER, templates.node_key(unique))

@@ -4,10 +4,10 @@ import errno
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from bcd.adapters.tpm import failures
@@ -58,11 +58,22 @@ class Key:
     template: Public
 
     def __hash__(self) -> int:
-        # Keys differ in little else, and the whole public area takes long for what is looked up with every command.
-        return hash(self.template.unique)
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Once: it is looked up several times with every command.
+        return hash((self.hierarchy, self.template))
 
 
-# As many as are in use at a time: a key that had to go is derived by the same bytes again.
+# These two for as many as are in use at a time. The same key is asked for again and again, and found sooner as it is.
+@lru_cache(maxsize=2 * MAX_LOADED)
+def node_key(unique: bytes) -> Key:
+    """The node key of `unique`, in the owner hierarchy."""
+    return Key(Handle.OWNER, templates.node_key(unique))
+
+
+# A key that had to go is derived by the same bytes again.
 @lru_cache(maxsize=2 * MAX_LOADED)
 def _derivation(key: Key) -> bytes:
     """The CreatePrimary of `key`."""
@@ -101,7 +112,8 @@ class Client:
         self._close_within_s = close_within_s
         self._lock = threading.RLock()
         self._loaded: OrderedDict[Key, Loaded] = OrderedDict()
-        self._in_use: tuple[Key, ...] = ()
+        # Not flushed to make room.
+        self._in_use: tuple[Key | int, ...] = ()
         # Whether something may be loaded whose handle no answer told.
         self._unclaimed = False
 
@@ -127,20 +139,12 @@ class Client:
     ) -> tuple[Answer[A], tuple[Public, ...]]:
         """The answer to a command over `keys`, and what those are that are no persistent handle. What the TPM has lost
         (suspend, reset, TPM2_Clear) is derived once more; whether it still is what it was is the caller's to see."""
-        with self._lock, self._using(keys):
+        with self._lock:
+            before, self._in_use = self._in_use, self._in_use + keys
             try:
-                return self._use(keys, command, parameters, authorizations)
-            except _Gone:
-                pass
-            except Refusal as refusal:
-                if refusal.code.base not in _GONE:
-                    raise
-                # All of them: a handle that is given out anew must denote no key of before.
-                self._flush_all()
-            try:
-                return self._use(keys, command, parameters, authorizations)
-            except _Gone as gone:
-                raise gone.failure from None
+                return self._use_or_derive(keys, command, parameters, authorizations)
+            finally:
+                self._in_use = before
 
     def load(self, key: Key) -> Loaded:
         """The key, derived if it is not loaded. AnotherKey when it is read back with other attributes."""
@@ -149,8 +153,7 @@ class Client:
             if found is not None:
                 self._loaded.move_to_end(key)
                 return found
-            with self._using((key,)):
-                return self._derived(key)
+            return self._derived(key)
 
     def release(self, key: Key) -> None:
         """Flushes the key if it is loaded. The documented failure of a TPM that does not answer."""
@@ -179,7 +182,7 @@ class Client:
             self._flush(next(one for one in self._loaded if one not in self._in_use))
         answer = self._answer(commands.CREATE_PRIMARY, (key.hierarchy,), _derivation(key))
         loaded = Loaded(answer.handles[0], answer.parameters.public)
-        if any(one.handle == loaded.handle for one in self._loaded.values()):
+        if loaded.handle in [one.handle for one in self._loaded.values()]:
             # The TPM was reset meanwhile: no handle of before is good.
             self._loaded.clear()
         self._loaded[key] = loaded
@@ -189,15 +192,26 @@ class Client:
             raise AnotherKey("made another key than was asked for")
         return loaded
 
-    @contextmanager
-    def _using(self, keys: tuple[Key | int, ...]) -> Iterator[None]:
-        """While it lasts, these are not flushed to make room."""
-        derived = tuple(key for key in keys if isinstance(key, Key))
-        before, self._in_use = self._in_use, self._in_use + derived
+    def _use_or_derive(
+        self,
+        keys: tuple[Key | int, ...],
+        command: Command[P, A],
+        parameters: P,
+        authorizations: tuple[CommandAuth, ...] | None,
+    ) -> tuple[Answer[A], tuple[Public, ...]]:
         try:
-            yield
-        finally:
-            self._in_use = before
+            return self._use(keys, command, parameters, authorizations)
+        except _Gone:
+            pass
+        except Refusal as refusal:
+            if refusal.code.base not in _GONE:
+                raise
+            # All of them: a handle that is given out anew must denote no key of before.
+            self._flush_all()
+        try:
+            return self._use(keys, command, parameters, authorizations)
+        except _Gone as gone:
+            raise gone.failure from None
 
     def _use(
         self,
@@ -208,15 +222,15 @@ class Client:
     ) -> tuple[Answer[A], tuple[Public, ...]]:
         derived = [key for key in keys if isinstance(key, Key)]
         loaded = {key: self.load(key) for key in derived}
-        if any(key not in self._loaded for key in derived):
+        if not loaded.keys() <= self._loaded.keys():
             # The TPM was reset between one and the next.
             loaded = {key: self.load(key) for key in derived}
-        if any(key not in self._loaded for key in derived):
+        if not loaded.keys() <= self._loaded.keys():
             # Once more, and a command would name one key where two are meant.
             raise self.failed(command, "the TPM does not keep the keys it needs")
-        handles = tuple(loaded[key].handle if isinstance(key, Key) else key for key in keys)
+        handles = tuple([loaded[key].handle if isinstance(key, Key) else key for key in keys])
         data = commands.write_command(command, handles, parameters, authorizations)
-        return self._run(command, handles, data), tuple(loaded[key].public for key in derived)
+        return self._run(command, handles, data), tuple([loaded[key].public for key in derived])
 
     def _answer(self, command: Command[P, A], handles: tuple[int, ...], data: bytes) -> Answer[A]:
         try:

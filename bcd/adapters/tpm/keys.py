@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bcd.adapters.tpm import failures
-from bcd.adapters.tpm.client import AnotherKey, Client, Key
+from bcd.adapters.tpm.client import AnotherKey, Client, node_key
 from bcd.adapters.tpm.failures import Refusal
 from bcd.domain.model.keys import Hash
 from bcd.protocol.tpm2 import commands, names, templates
 from bcd.protocol.tpm2.commands import SignIn
-from bcd.protocol.tpm2.structures import NO_HASH_CHECK, Algorithm, EcdsaSignature, Handle, Scheme
+from bcd.protocol.tpm2.structures import NO_HASH_CHECK, Algorithm, EcdsaSignature, Scheme
 from bcd.protocol.tpm2.wire import Malformed
 
 _ALGORITHMS = {Hash.SHA256: Algorithm.SHA256, Hash.SHA384: Algorithm.SHA384, Hash.SHA512: Algorithm.SHA512}
@@ -25,20 +25,20 @@ class LinkedKeys:
         self._client = client
 
     def node_key(self, unique: bytes) -> bytes:
-        return self._asked(commands.CREATE_PRIMARY.name, lambda: names.spki(self._client.load(_key(unique)).public))
+        return self._asked(commands.CREATE_PRIMARY.name, lambda: names.spki(self._client.load(node_key(unique)).public))
 
     def sign(self, unique: bytes, message: bytes, digest: Hash) -> bytes:
         scheme = Scheme(Algorithm.ECDSA, _ALGORITHMS[digest])
         wanted = SignIn(hashlib.new(digest.value, message).digest(), scheme, NO_HASH_CHECK)
 
         def ask() -> bytes:
-            answer, _ = self._client.use((_key(unique),), commands.SIGN, wanted)
+            answer, _ = self._client.use((node_key(unique),), commands.SIGN, wanted)
             return p1363(answer.parameters.signature.ecdsa)
 
         return self._asked(commands.SIGN.name, ask)
 
     def release(self, unique: bytes) -> None:
-        self._client.release(_key(unique))
+        self._client.release(node_key(unique))
 
     def _asked(self, command: str, ask: Callable[[], T]) -> T:
         try:
@@ -55,7 +55,3 @@ def p1363(signature: EcdsaSignature) -> bytes:
     if any(len(half) > templates.P256_BYTES for half in halves):
         raise Malformed("a signature that is not P-256's")
     return b"".join(half.rjust(templates.P256_BYTES, b"\0") for half in halves)
-
-
-def _key(unique: bytes) -> Key:
-    return Key(Handle.OWNER, templates.node_key(unique))

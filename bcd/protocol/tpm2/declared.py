@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NoReturn, dataclass_transform
 class Structure:
     """A frozen dataclass whose fields say how they stand on the wire."""
 
+    # All that it was decoded from (`wire.bytes_of`); no field.
+    __slots__ = ("bytes_read",)
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     __match_args__: ClassVar[tuple[str, ...]]
 

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bcd.protocol.tpm2.structures import Algorithm, Curve, EccParameters, Point, Public
-from bcd.protocol.tpm2.wire import Malformed, encode
+from bcd.protocol.tpm2.wire import Malformed, bytes_of
 
 _HASHES: dict[int, Callable[[bytes], "hashlib._Hash"]] = {
     Algorithm.SHA1: hashlib.sha1,
@@ -24,7 +24,7 @@ def name(public: Public) -> bytes:
     hashed = _HASHES.get(public.name_algorithm)
     if hashed is None:
         raise Malformed(f"name algorithm 0x{public.name_algorithm:04x}")
-    return public.name_algorithm.to_bytes(2) + hashed(encode(public)).digest()
+    return public.name_algorithm.to_bytes(2) + hashed(bytes_of(public)).digest()
 
 
 def spki(public: Public) -> bytes:

@@ -264,4 +264,10 @@ def decode(declared: type[T], data: bytes) -> T:
     reader = Reader(data)
     value = read(declared, reader)
     reader.end()
+    object.__setattr__(value, "bytes_read", data)
     return value
+
+
+def bytes_of(value: Any) -> bytes:
+    """What `value` was decoded from; else its encoding, which would be the same: nothing has two forms."""
+    return getattr(value, "bytes_read", None) or encode(value)
