@@ -17,6 +17,7 @@ from typing import TypeVar
 import pytest
 
 from bcd.adapters.tpm.client import Client, Key
+from bcd.adapters.tpm.keys import p1363
 from bcd.adapters.tpm.stream import SocketLink
 from bcd.protocol.tpm2 import commands, templates
 from bcd.protocol.tpm2.structures import NO_HASH_CHECK, Algorithm, Handle, Scheme
@@ -25,9 +26,10 @@ from tests.fakes import swtpm
 from tests.fakes.swtpm import SwTpm
 from tools import system_parts
 
-ROUNDS, TURNS = 4, 150
+ROUNDS, TURNS = 6, 150
 NODE_KEY = Key(Handle.OWNER, templates.node_key(bytes(range(32))))
-SIGN = commands.SignIn(bytes(32), Scheme(Algorithm.ECDSA, Algorithm.SHA256), NO_HASH_CHECK)
+SCHEME = Scheme(Algorithm.ECDSA, Algorithm.SHA256)
+SIGN = commands.SignIn(bytes(32), SCHEME, NO_HASH_CHECK)
 PEER = Path(__file__).parent / "pytss_peer.py"
 T = TypeVar("T")
 
@@ -72,6 +74,12 @@ def tpm() -> Iterator[SwTpm]:
         yield running
 
 
+def signature(client: Client) -> bytes:
+    """From the digest to both halves, which is what whoever signs has and wants."""
+    answer, _ = client.use((NODE_KEY,), commands.SIGN, commands.SignIn(bytes(32), SCHEME, NO_HASH_CHECK))
+    return p1363(answer.parameters.signature.ecdsa)
+
+
 def our_turn(tpm: SwTpm, watch: Watch) -> tuple[bytes, bytes]:
     """Through the client, with its codec and cache; gives the two commands as they were sent."""
     link = Remembering(tpm.path)
@@ -82,6 +90,8 @@ def our_turn(tpm: SwTpm, watch: Watch) -> tuple[bytes, bytes]:
     create = link.last
     for _ in range(TURNS):
         watch("Sign", "bcd", lambda: client.use((NODE_KEY,), commands.SIGN, SIGN))
+    for _ in range(TURNS):
+        assert len(watch("signature", "bcd", lambda: signature(client))) == 64
     sign = link.last
     client.close()
     return create, sign
@@ -136,15 +146,17 @@ def watch(tpm: SwTpm) -> Watch:
     return found
 
 
-@pytest.mark.parametrize(("what", "most"), [("Sign", 1.25), ("CreatePrimary", 1.30)])
+@pytest.mark.parametrize(("what", "most"), [("Sign", 1.12), ("CreatePrimary", 1.14)])
 def test_a_command_takes_hardly_longer_than_the_round_trip_of_its_bytes(what: str, most: float, watch: Watch) -> None:
-    # The goal is 1.10. Measured on a quiet machine: Sign 1.07 to 1.09, CreatePrimary 1.11 to 1.12.
+    # The goal is 1.10. Measured with twenty processes waiting for two cores: Sign 1.05 to 1.08, CreatePrimary 1.07 to
+    # 1.10.
     assert watch.ratio(what, "bare socket") <= most
 
 
 @pytest.mark.skipif(not has_pytss(), reason="no python3-tpm2-pytss")
-@pytest.mark.parametrize(("what", "most"), [("Sign", 1.15), ("CreatePrimary", 0.9)])
-def test_a_command_takes_about_as_long_as_with_tpm2_pytss_or_much_less(what: str, most: float, watch: Watch) -> None:
-    # The goal is 0.9. A Sign by tpm2-pytss is a tenth longer than the TPM itself takes for it here: 0.9 is the bare
-    # socket's own ratio, ours 0.96 to 1.01; CreatePrimary 0.55.
+@pytest.mark.parametrize(("what", "most"), [("signature", 0.95), ("CreatePrimary", 0.65)])
+def test_a_signature_and_a_key_take_less_than_with_tpm2_pytss(what: str, most: float, watch: Watch) -> None:
+    # The goal is 0.9. Measured as above: a signature 0.88 to 0.90, of which the TPM itself takes 0.82; CreatePrimary
+    # 0.53 to 0.55. The goal cannot be had for the call alone, which leaves the halves in C's memory: that is
+    # a tenth longer than the TPM itself takes.
     assert watch.ratio(what, "tpm2-pytss") < most

@@ -23,11 +23,10 @@ class Structure:
         dataclass(init=False, repr=False, eq=False)(cls)
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        names = self.__match_args__
-        fields = dict(zip(names, values, strict=False)) | named
-        if fields.keys() != set(names) or len(values) + len(named) != len(names):
+        names, fields = self.__match_args__, vars(self)
+        fields.update(zip(names, values, strict=False), **named)
+        if fields.keys() != self.__dataclass_fields__.keys() or len(values) + len(named) != len(names):
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(names)}")
-        vars(self).update(fields)
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:

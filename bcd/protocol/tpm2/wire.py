@@ -250,12 +250,11 @@ def _encoded(declared: type[Any], value: Any) -> bytes:
 def read(declared: type[T], reader: Reader) -> T:
     """The structure at the front of `reader`."""
     declaration = _declarations.get(declared) or _resolved(declared)
-    fields: dict[str, Any] = {}
+    value = object.__new__(declared)
+    # What declared(**fields) would come to; nobody has it before it is whole.
+    fields = vars(value)
     for name, read_field in declaration.reads:
         fields[name] = read_field(reader, fields)
-    # What declared(**fields) does to a frozen dataclass, but for a call for each field.
-    value = object.__new__(declared)
-    vars(value).update(fields)
     return value
 
 
