@@ -25,15 +25,16 @@ BY_TOKEN = {
     "renewal and handshake": Counter(CREATE_PRIMARY=1, SIGN=3),
     "end": Counter(FLUSH_CONTEXT=2),
 }
-# Besides, for a join by TPM: an endorsement key, its certificate in two blocks and a secret that it opens; the
-# attestation key, its quote with the PCRs, its word for the node key. More than the least: the ECC endorsement key is
-# looked for and derived beside an RSA one with a certificate, and the PCRs are read before the quote too.
+# Besides, for a join by TPM: an endorsement key, its certificate and a secret that it opens; the attestation key, its
+# quote with the PCRs, its word for the node key: 12, and a flush of each key. Four more, and a flush, for what the
+# evidence tells: the ECC endorsement key and whether it has a certificate, as the operator may have listed or denied
+# that one; whether there is a chain; which PCR banks there are.
 BY_TPM = BY_TOKEN | {
     "join": Counter(
         CREATE_PRIMARY=3,
         SIGN=1,
         NV_READ_PUBLIC=3,
-        NV_READ=2,
+        NV_READ=1,
         READ_PUBLIC=1,
         PCR_READ=2,
         START_AUTH_SESSION=1,

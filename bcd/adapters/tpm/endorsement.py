@@ -14,8 +14,11 @@ ECC_P256_INDEX = 0x01C0000A
 CHAIN_INDICES = range(0x01C00100, 0x01C00200)
 # TCG TPM v2.0 Provisioning Guidance, 7.8: where a manufacturer leaves the RSA EK.
 PERSISTENT_RSA = 0x81010001
-# The least that MAX_NV_BUFFER_SIZE is on a PC's TPM (PC Client Platform TPM Profile).
-_NV_BLOCK_BYTES = 512
+# What MAX_NV_BUFFER_SIZE is: most chips', that of some of Infineon's, and the least a PC's TPM may have (PC Client
+# Platform TPM Profile). A certificate has some 1,000 bytes, and each command takes time on a chip.
+_BLOCKS_BYTES = (1024, 768, 512)
+# How a TPM that gives less at a time says so, before it reads anything (Part 3, NV_Read): no word about the index.
+_TOO_LARGE = frozenset({Rc.VALUE, Rc.SIZE, Rc.NV_RANGE})
 
 
 def stored(client: Client, index: int) -> Stored | None:
@@ -30,9 +33,17 @@ def stored(client: Client, index: int) -> Stored | None:
         return None
     reader = index if public.attributes & NvAttribute.AUTH_READ else Handle.OWNER
     data = b""
+    most_bytes, *smaller = _BLOCKS_BYTES
     while len(data) < public.size_bytes:
-        wanted = NvReadIn(min(_NV_BLOCK_BYTES, public.size_bytes - len(data)), len(data))
-        block = client.run(commands.NV_READ, (reader, index), wanted).parameters.data
+        wanted = NvReadIn(min(most_bytes, public.size_bytes - len(data)), len(data))
+        try:
+            block = client.run(commands.NV_READ, (reader, index), wanted).parameters.data
+        except Refusal as refusal:
+            smaller = [size_bytes for size_bytes in smaller if size_bytes < wanted.size_bytes]
+            if refusal.code.base not in _TOO_LARGE or not smaller:
+                raise
+            most_bytes = smaller.pop(0)
+            continue
         if len(block) != wanted.size_bytes:
             raise client.failed(commands.NV_READ, f"gave {len(block)} bytes for {wanted.size_bytes}")
         data += block

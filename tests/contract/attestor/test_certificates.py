@@ -24,6 +24,7 @@ from tests.fakes.attesting import (
     certificate,
     code_of,
     judge,
+    refused,
 )
 
 CUT: dict[str, Callable[[bytes], bytes]] = {
@@ -131,8 +132,69 @@ def test_a_certificate_of_which_a_part_is_missing_is_a_failure(case: Case) -> No
     # TPM2B_MAX_NV_BUFFER of three bytes, and the authorization.
     short = bytes.fromhex("80020000001800000000000000050003aabbcc0000010000")
     case.seen.instead = lambda command: short if code_of(command) is CommandCode.NV_READ else None
-    with pytest.raises(TryLater, match="NV_Read failed: gave 3 bytes for 512"):
+    with pytest.raises(TryLater, match="NV_Read failed: gave 3 bytes for 600"):
         case.port.evidence(UNIQUE)
+
+
+def asked(case: Case) -> list[tuple[int, int]]:
+    """Size and offset of each NV_Read."""
+    reads = [command[-4:] for command in case.seen.sent if code_of(command) is CommandCode.NV_READ]
+    return [(int.from_bytes(read[:2]), int.from_bytes(read[2:])) for read in reads]
+
+
+@pytest.mark.parametrize(
+    ("size", "reads"),
+    [(1024, [(1024, 0)]), (1025, [(1024, 0), (1, 1024)]), (512, [(512, 0)])],
+)
+def test_a_certificate_is_read_in_the_largest_blocks_that_a_tpm_gives(
+    size: int, reads: list[tuple[int, int]], case: Case
+) -> None:
+    data = bytes(range(250)) * 5
+    case.tpm.store(RSA_INDEX, data[:size], READABLE)
+    assert case.port.evidence(UNIQUE).endorsement_keys[RSA].certificate == data[:size]
+    assert asked(case) == reads
+
+
+# TPM_RC_VALUE and TPM_RC_SIZE of the first parameter, TPM_RC_NV_RANGE.
+@pytest.mark.parametrize("code", [0x1C4, 0x1D5, 0x146], ids=hex)
+@pytest.mark.parametrize(
+    ("most", "size", "reads"),
+    [
+        (768, 1200, [(1024, 0), (768, 0), (432, 768)]),
+        (512, 1200, [(1024, 0), (768, 0), (512, 0), (512, 512), (176, 1024)]),
+        (512, 700, [(700, 0), (512, 0), (188, 512)]),
+        (512, 512, [(512, 0)]),
+    ],
+)
+def test_a_tpm_that_gives_less_at_a_time_is_asked_for_less(
+    most: int, size: int, reads: list[tuple[int, int]], code: int, case: Case
+) -> None:
+    data = (bytes(range(250)) * 5)[:size]
+    case.tpm.store(RSA_INDEX, data, READABLE)
+
+    def small(command: bytes) -> bytes | None:
+        too_large = code_of(command) is CommandCode.NV_READ and int.from_bytes(command[-4:-2]) > most
+        return refused(code) if too_large else None
+
+    case.seen.instead = small
+    assert case.port.evidence(UNIQUE).endorsement_keys[RSA].certificate == data
+    assert asked(case) == reads
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [(0x1C4, [700, 512]), (0x98E, [700]), (0x149, [700]), (0x921, [700])],
+    ids=["size", "password", "authorization", "lockout"],
+)
+def test_what_is_refused_whatever_its_size_or_for_another_reason_is_a_failure(
+    code: int, reads: list[int], case: Case
+) -> None:
+    """A wrong password counts, and may lock the TPM: no second one for nothing."""
+    case.tpm.store(RSA_INDEX, bytes(700), READABLE)
+    case.seen.instead = lambda command: refused(code) if code_of(command) is CommandCode.NV_READ else None
+    with pytest.raises(TryLater):
+        case.port.evidence(UNIQUE)
+    assert [size for size, _ in asked(case)] == reads
 
 
 def test_a_certificate_that_only_the_owner_reads_is_read(case: Case) -> None:

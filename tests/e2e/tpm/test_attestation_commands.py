@@ -62,8 +62,8 @@ JOIN = Counter({
     "NV_READ_PUBLIC": 3, "PCR_READ": 2, "CREATE_PRIMARY": 4, "START_AUTH_SESSION": 1, "POLICY_SECRET": 1,
     "ACTIVATE_CREDENTIAL": 1, "QUOTE": 1, "CERTIFY": 1, "SIGN": 1, "FLUSH_CONTEXT": 4,
 })  # fmt: skip
-# With a persistent RSA key, and its certificate in parts of 512 bytes.
-MANUFACTURED = JOIN + Counter({"NV_READ": 3, "READ_PUBLIC": 1, "CREATE_PRIMARY": -1, "FLUSH_CONTEXT": -1})
+# With a persistent RSA key, and its certificate, of less than 1,024 bytes, at once.
+MANUFACTURED = JOIN + Counter({"NV_READ": 1, "READ_PUBLIC": 1, "CREATE_PRIMARY": -1, "FLUSH_CONTEXT": -1})
 RENEWAL = Counter({"CREATE_PRIMARY": 2, "CERTIFY": 1, "SIGN": 3, "FLUSH_CONTEXT": 1})
 
 
