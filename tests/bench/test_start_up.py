@@ -54,7 +54,7 @@ def test_status_takes_at_most_twice_the_import_of_x509(plane: Plane) -> None:
     assert ratio(ours, "import cryptography.x509", "bcd status") <= 2.0
 
 
-def test_a_join_takes_at_most_1_8_times_the_import_of_its_packages(plane: Plane) -> None:
+def test_a_join_takes_at_most_1_7_times_the_import_of_its_packages(plane: Plane) -> None:
     machines = [plane.machine() for _ in range(ROUNDS + 1)]
     tokens = [plane.token() for _ in machines]
 
@@ -62,8 +62,9 @@ def test_a_join_takes_at_most_1_8_times_the_import_of_its_packages(plane: Plane)
         assert machines[number].join(tokens[number]).status == 0
 
     peer = "import grpc, pydantic_settings, dependency_injector.providers, cryptography.x509"
-    # 1.45 to 1.65 on a quiet machine; the structures of a TPM are a tenth of it.
-    assert ratio(ours, peer, "bcd join") <= 1.8
+    # 1.45 to 1.65 on a quiet machine when the structures of a TPM still cost each its own methods. In processor time,
+    # with twenty processes waiting for two cores: 1.75 with those, 1.57 to 1.69 without.
+    assert ratio(ours, peer, "bcd join") <= 1.7
 
 
 def test_this_file_measures_what_is_installed() -> None:
