@@ -20,6 +20,7 @@ from bcd.protocol.tpm2.wire import (
     Sized,
     SizedOf,
     Unsigned,
+    bytes_of,
     decode,
     encode,
     fields_of,
@@ -92,6 +93,14 @@ def test_any_bytes_are_a_value_or_malformed(declared: type[Any], noise: bytes) -
     except Malformed:
         return
     assert encode(value) == noise
+    assert bytes_of(value) == noise
+
+
+def test_the_bytes_of_a_changed_copy_are_its_own_and_no_longer_those_it_was_read_from() -> None:
+    read = decode(structures.PcrSelection, bytes.fromhex("000b03010000"))
+    for copy in (dataclasses.replace(read, bank=4), structures.PcrSelection(4, read.selected)):
+        assert bytes_of(copy) == encode(copy) == bytes.fromhex("000403010000")
+    assert bytes_of(read) == bytes.fromhex("000b03010000")
 
 
 @settings(max_examples=40, deadline=None)
