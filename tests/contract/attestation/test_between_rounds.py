@@ -17,6 +17,7 @@ from bcd.controlplane.domain.approvals import PENDING_FOR
 from bcd.controlplane.domain.challenges import LIFETIME, MAX_ROWS, MAX_ROWS_PER_SOURCE, REPEATED_UNTIL
 from bcd.controlplane.domain.eks import EkRoot
 from bcd.controlplane.domain.failures import Usage
+from bcd.controlplane.domain.gateway import Dead, Welcomed
 from bcd.controlplane.domain.joining import (
     Challenged,
     Granted,
@@ -265,6 +266,23 @@ def test_an_answered_challenge_repeats_its_answer_for_ten_minutes(plane: MemoryC
     plane.clock.pass_(seconds=1)
     assert machine.refused(plane, answer) == "challenge-used"
     assert len(plane.nodes()) == 1
+
+
+def test_two_joins_of_one_tpm_at_once_are_one_node_and_the_later_one_is_it(
+    plane: MemoryControlPlane, machine: Attested
+) -> None:
+    other = Attested(machine.tpm.again())
+    answers = [one.answer(one.challenged(plane)) for one in (machine, other)]
+    assert machine.refused(plane, answers[1]) == "challenge-mismatch"
+    first, second = (one.ask(plane, answer) for one, answer in zip((machine, other), answers, strict=True))
+    assert isinstance(first, Granted) and isinstance(second, Granted)
+    leaves = [one.checked(plane, got).leaf for one, got in ((machine, first), (other, second))]
+    assert leaves[0].spiffe_id == leaves[1].spiffe_id
+    assert [node.generation for node in plane.nodes()] == [2]
+    assert plane.hello(leaves[0].der) == Dead("joined again", plane.clock.now())
+    assert isinstance(plane.hello(leaves[1].der), Welcomed)
+    # What the first was answered is dead, and is not said again.
+    assert machine.refused(plane, answers[0]) == "challenge-used"
 
 
 def test_an_answered_challenge_repeats_nothing_to_another_request(plane: MemoryControlPlane, machine: Attested) -> None:

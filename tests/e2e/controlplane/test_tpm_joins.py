@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -123,6 +125,48 @@ def test_a_genuine_tpm_waits_for_a_person_who_says_where_it_belongs(served: Plan
     served.admin("approvals", "approve", pending.id, "--site", "barn")
     assert [row["site"] for row in rows(served, "ek", "list") if row["publicKeySha256"] == asked["ek"]] == ["barn"]
     assert site.send(encode_request(request)).WhichOneof("answer") == "challenge"
+
+
+def test_a_server_that_was_killed_between_the_rounds_takes_the_answer(fresh: Plane, tpm: TpmMachine) -> None:
+    fresh.serve()
+    fresh.node_config()
+    site, machine = Site(fresh.config.parent), Attested(tpm)
+    fresh.admin("ek", "allow", machine.ek(), "--site", "lab")
+    first = site.send(encode_request(machine.request()))
+    fresh.stop(signal.SIGKILL)
+    fresh.serve()
+    assert site.send(encode_request(machine.request())).challenge == first.challenge
+    answer = second_round(machine, first)
+    issued = site.send(encode_request(machine.request(answer))).issued
+    fresh.stop(signal.SIGKILL)
+    fresh.serve()
+    assert site.send(encode_request(machine.request(answer))).issued == issued
+    assert len(rows(fresh, "nodes", "list")) == 1
+
+
+def test_a_backup_from_before_the_challenge_refuses_its_answer_and_asks_anew(
+    fresh: Plane, tpm: TpmMachine, tmp_path: Path
+) -> None:
+    fresh.serve()
+    fresh.node_config()
+    site, machine = Site(fresh.config.parent), Attested(tpm)
+    fresh.admin("ek", "allow", machine.ek(), "--site", "lab")
+    fresh.stop()
+    shutil.copytree(fresh.directory, tmp_path / "backup")
+    fresh.serve()
+    answer = second_round(machine, site.send(encode_request(machine.request())))
+    fresh.stop()
+    shutil.rmtree(fresh.directory)
+    shutil.copytree(tmp_path / "backup", fresh.directory)
+    fresh.serve()
+    fresh.admin("restored")
+    with pytest.raises(grpc.RpcError):
+        site.send(encode_request(machine.request(answer)))
+    (refusal,) = rows(fresh, "refusals", "list")
+    assert refusal["reason"] == "challenge-unknown"
+    assert refusal["wayBack"].endswith("bcd join there again")
+    answer = second_round(machine, site.send(encode_request(machine.request())))
+    assert site.send(encode_request(machine.request(answer))).WhichOneof("answer") == "issued"
 
 
 def rows(served: Plane, *words: str) -> Any:
