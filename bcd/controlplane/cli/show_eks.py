@@ -42,21 +42,27 @@ def keys(rows: tuple[EkView, ...]) -> None:
     table(
         ("PUBLIC KEY", "STATE", "SITE", "ROLE", "NODE", "JOINED AS", "NOTE"),
         [
-            (r.public_key_sha256, r.state, r.site or "", r.role, r.node_id or "", r.joined_as or "", r.note)
+            (r.public_key_sha256, _state(r), r.site or "", r.role, r.node_id or "", r.joined_as or "", r.note)
             for r in rows
         ],
         "no endorsement keys",
     )
 
 
+def _keep_out(row: EkView) -> list[str]:
+    """Denied keys of the same TPM: it joins by none of its keys."""
+    return [one.public_key_sha256 for one in row.others if one.state == "denied" and one.tie != "showed"]
+
+
+def _state(row: EkView) -> str:
+    return "kept out" if row.state == "allowed" and _keep_out(row) else row.state
+
+
 def allowed(row: EkView) -> None:
     node = f" as {row.node_id}" if row.node_id else ""
     print(f"{row.public_key_sha256} may join site {row.site}{node}, role {row.role}")
-    for other in row.others:
-        if other.state == "denied" and other.tie != "showed":
-            print(
-                f"not yet: {other.public_key_sha256} of the same TPM is denied; bcd-controlplane ek allow that one too"
-            )
+    for ek in _keep_out(row):
+        print(f"not yet: {ek} of the same TPM is denied; bcd-controlplane ek allow that one too")
 
 
 def denied(row: EkView) -> None:

@@ -61,6 +61,13 @@ def test_allowing_a_key_says_what_still_keeps_it_out(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_the_list_says_which_allowed_key_another_one_keeps_out(capsys: pytest.CaptureFixture[str]) -> None:
+    out, stays = OtherEkView("sha256:11", "same", "denied", None), OtherEkView("sha256:11", "showed", "denied", None)
+    show_eks.keys((row("allowed", None, out), row("allowed", None, stays), row("denied", None, out)))
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.removeprefix(EK).split("lab")[0].strip() for line in lines] == ["kept out", "allowed", "denied"]
+
+
 def test_who_is_revoked_or_deleted_and_may_come_back_by_its_tpm_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     told = f"its TPM may join again; bcd-controlplane ek deny {EK} keeps it out"
     show_changes.revoked_node(RevokedView("n-1", 2, EK))
