@@ -181,6 +181,9 @@ def test_no_more_tpms_wait_than_anybody_looks_at(plane: MemoryControlPlane, genu
         row = rows.approval(f"a-{number:010}", credential=f"ek:{number}", token_id="", site="", asked=plane.clock.now())
         plane.store.change(lambda r, row=row: r.approvals.put(row)).result()  # type: ignore[misc]
     assert genuine.refused(plane) == "approvals-too-many"
+    # Those that nobody answered for a week make room.
+    plane.clock.at += PENDING_FOR
+    waiting(genuine.ask(plane))
 
 
 def test_machines_that_wait_with_a_token_take_no_place_of_a_tpm(plane: MemoryControlPlane, genuine: Genuine) -> None:
