@@ -20,12 +20,14 @@ from tools.demo.outside import (
     public_of_key,
     tpm_record,
 )
-from tools.demo.stage import wait
+from tools.demo.stage import Process, wait
 from tools.demo.story import Story
 from tools.demo.tpms import WORDS
 
 
 class FirstDay(Story):
+    server: Process
+
     def control_plane(self) -> None:
         check = self.stage.check
         self.stage.run(
@@ -37,14 +39,8 @@ class FirstDay(Story):
             "demo.example",
             "--host",
             "127.0.0.1",
-            "--leaf-lifetime",
-            self.leaf_lifetime,
         )
-        server = self.stage.start("bcd-controlplane", "serve", "--dir", str(self.plane))
-        assert server.stdout is not None
-        ready = server.stdout.readline()
-        self.stage.say(f"  {ready.rstrip()}")
-        check(ready.startswith("ready"), "the server says ready")
+        self.serve()
         self.plane_run("node-config", "--out", str(self.config.parent), "--data-dir", "/var/lib/bcd")
         self.spoil("control plane", lambda: edit(self.config, r"sha256:[0-9a-f]{64}", "sha256:" + "0" * 64))
         secrets = [path for path in self.plane.iterdir() if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
@@ -53,6 +49,13 @@ class FirstDay(Story):
         ca = (self.config.parent / "serving-ca.pem").read_bytes()
         pin = "sha256:" + hashlib.sha256(public_of_certificate(ca)).hexdigest()
         check(f'serving_ca_spki_pin = "{pin}"' in self.config.read_text(), "the pin is what openssl computes of the CA")
+
+    def serve(self) -> None:
+        self.server = self.stage.start("bcd-controlplane", "serve", "--dir", str(self.plane))
+        assert self.server.stdout is not None
+        ready = self.server.stdout.readline()
+        self.stage.say(f"  {ready.rstrip()}")
+        self.stage.check(ready.startswith("ready"), "the server says ready")
 
     def join_token(self) -> None:
         check = self.stage.check
@@ -171,7 +174,7 @@ class FirstDay(Story):
         token = self.plane_run(
             "token", "create", "--site", "lab", shown="TOKEN=$(bcd-controlplane token create --site lab)"
         ).out.strip()
-        server, data = self.stage.processes[0], self.data("node-c")
+        server, data = self.server, self.data("node-c")
         self.stage.say("  a machine without a TPM: its key is a file", "2")
         self.stage.say("  the control plane stops answering; the power goes when the request is on disk", "2")
         server.send_signal(signal.SIGSTOP)
