@@ -54,8 +54,10 @@ def of_code(refusal: Refusal, device: str) -> Failure:
             return TryLater(Message.TPM_HIERARCHY, hierarchy=hierarchy, device=device)
         case Rc.LOCKOUT:
             return TryLater(Message.TPM_LOCKOUT, device=device)
-        case Rc.OBJECT_MEMORY:
-            return TryLater(Message.TPM_FULL, device=device)
+        case Rc.OBJECT_MEMORY | Rc.OBJECT_HANDLES:
+            return TryLater(Message.TPM_FULL, device=device, what="object")
+        case Rc.SESSION_MEMORY | Rc.SESSION_HANDLES:
+            return TryLater(Message.TPM_FULL, device=device, what="session")
         case base if base in AGAIN:
             return busy(device, str(code))
     return failed(device, refusal.command, str(code))

@@ -144,7 +144,7 @@ class Message(Enum):
         "the TPM {device} is locked out after failed authorizations (0x921): wait until it recovers, "
         "or clear it with tpm2_dictionarylockout --clear-lockout"
     )
-    TPM_FULL = "the TPM {device} has no free object slots (others hold them): end what uses it, or restart the machine"
+    TPM_FULL = "the TPM {device} has no free {what} slots (others hold them): end what uses it, or restart the machine"
     TPM_FAILED = "the TPM {device}: {command} failed: {why}: run it again; when it stays so, restart the machine"
     FAKEHW_TPM = "bcd-fakehw tpm {command}: {what} (see bcd-fakehw tpm {command} --help)"
     # Anything else

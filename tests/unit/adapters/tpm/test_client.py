@@ -487,6 +487,9 @@ def test_every_code_is_a_failure_that_names_itself(code: Rc) -> None:
         Rc.HIERARCHY: Message.TPM_HIERARCHY,
         Rc.LOCKOUT: Message.TPM_LOCKOUT,
         Rc.OBJECT_MEMORY: Message.TPM_FULL,
+        Rc.OBJECT_HANDLES: Message.TPM_FULL,
+        Rc.SESSION_MEMORY: Message.TPM_FULL,
+        Rc.SESSION_HANDLES: Message.TPM_FULL,
         Rc.RETRY: Message.TPM_BUSY,
         Rc.YIELDED: Message.TPM_BUSY,
         Rc.TESTING: Message.TPM_BUSY,
@@ -494,6 +497,14 @@ def test_every_code_is_a_failure_that_names_itself(code: Rc) -> None:
     assert found.message is special.get(code, Message.TPM_FAILED)
     if found.message is Message.TPM_FAILED:
         assert f"Sign failed: TPM_RC_{code.name}" in found.text
+
+
+@pytest.mark.parametrize(
+    ("code", "what"), [(0x902, "object"), (0x906, "object"), (0x903, "session"), (0x905, "session")]
+)
+def test_a_full_tpm_says_what_it_has_no_more_room_for(code: int, what: str) -> None:
+    found = failures.of_code(Refusal("StartAuthSession", (Handle.NULL, Handle.NULL), Code(code)), "it")
+    assert found.text.startswith(f"the TPM it has no free {what} slots (others hold them): end what uses it")
 
 
 def test_a_password_is_the_hierarchys_that_the_command_named() -> None:
