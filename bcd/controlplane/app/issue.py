@@ -1,16 +1,16 @@
-"""Issuing the certificate of a join: the node, its new generation, the leaf and the answer, in one transaction."""
+"""Issuing the certificate of a join: the node in its new generation, and its key certified, in one transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import sha256
 
 from bcd.controlplane.app.bundle import newest_bundle
+from bcd.controlplane.app.certify import Certify, ToCertify
 from bcd.controlplane.app.note import Note
 from bcd.controlplane.domain.admission import Requested
 from bcd.controlplane.domain.audit import Event, Kind
-from bcd.controlplane.domain.certificates import Certificate, CertificateState, GivenAnswer, LeafToIssue, leaf_dates
-from bcd.controlplane.domain.ids import SERIAL_BYTES, SHORT_ID_BYTES, TokenId, short_id
+from bcd.controlplane.domain.certificates import CertificateState, GivenAnswer, leaf_dates
+from bcd.controlplane.domain.ids import SHORT_ID_BYTES, TokenId, short_id
 from bcd.controlplane.domain.joining import Granted
 from bcd.controlplane.domain.news import NodeRevoked
 from bcd.controlplane.domain.nodes import Node, machine_of
@@ -64,62 +64,32 @@ class IssueJoin:
         revoked = _revoke(records, due.node, now) if due.node is not None else ()
         node = self._node(records, asked, due, now)
         not_before, not_after = leaf_dates(now, self.settings.leaf_lifetime, due.role)
-        serial = self.random.bytes(SERIAL_BYTES)
-        chain = self.issuer.issue(
-            LeafToIssue(
-                spiffe_id=SpiffeId(self.settings.trust_domain, node.site, node.id),
-                role=due.role,
-                spki=asked.spki,
-                serial=int.from_bytes(serial),
-                not_before=not_before,
-                not_after=not_after,
-                ak_name=due.ak_name,
-            )
+        key = ToCertify(
+            spiffe_id=SpiffeId(self.settings.trust_domain, node.site, node.id),
+            role=due.role,
+            generation=node.generation,
+            spki=asked.spki,
+            csr_sha256=asked.csr_sha256,
+            ak_name=due.ak_name,
+            not_before=not_before,
+            not_after=not_after,
+            credential=due.credential,
         )
-        signed = self.statements.join_response(asked.csr_sha256, chain, newest_bundle(records).signed, now)
         records.nodes.put(node)
-        records.certificates.put(
-            Certificate(
-                serial=serial.hex(),
-                node_id=node.id,
-                generation=node.generation,
-                state=CertificateState.ISSUED,
-                state_since=now,
-                credential=due.credential,
-                parent="",
-                spki_sha256=asked.spki_sha256,
-                leaf_sha256=sha256(chain[0]).digest(),
-                issued=now,
-                not_before=not_before,
-                not_after=not_after,
-            )
-        )
-        records.answers.remove_expired(now)
-        records.answers.put(
-            GivenAnswer(
-                credential=due.credential,
-                spki_sha256=asked.spki_sha256,
-                csr_sha256=asked.csr_sha256,
-                serial=serial.hex(),
-                chain=chain,
-                signed=signed,
-                not_after=not_after,
-            )
-        )
+        certified = Certify(self.random, self.issuer)(records, key, self.statements.join_response, now)
         detail: dict[str, str | int | bool] = {
             "node": node.id,
             "site": node.site,
             "role": node.role.value,
             "generation": node.generation,
-            "serial": serial.hex(),
+            "serial": certified.serial,
             "attestor": asked.attestor,
             "nodeKey": node.node_key,
             **due.told,
         }
         records.audit.add(Event(now, f"node:{asked.source}", Kind.NODE_JOINED, detail))
-        return IssuedJoin(
-            Granted(signed), serial.hex(), Note("node joined", {"source": asked.source, **detail}), revoked
-        )
+        note = Note("node joined", {"source": asked.source, **detail})
+        return IssuedJoin(Granted(certified.signed), certified.serial, note, revoked)
 
     def again(self, records: Records, asked: Requested, answer: GivenAnswer, now: datetime) -> Granted:
         """What a lost answer said."""

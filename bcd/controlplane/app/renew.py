@@ -4,19 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from bcd.controlplane.app.bundle import newest_bundle
+from bcd.controlplane.app.certify import Certify, ToCertify
 from bcd.controlplane.app.note import Note
 from bcd.controlplane.app.use import Call, InUse, UseCertificate
 from bcd.controlplane.domain.attestation import renewal_trouble
 from bcd.controlplane.domain.audit import Event, Kind
-from bcd.controlplane.domain.certificates import (
-    Certificate,
-    CertificateState,
-    GivenAnswer,
-    LeafToIssue,
-    leaf_credential,
-    renewed_dates,
-)
+from bcd.controlplane.domain.certificates import leaf_credential, renewed_dates
 from bcd.controlplane.domain.gateway import (
     Declined,
     Full,
@@ -26,7 +19,6 @@ from bcd.controlplane.domain.gateway import (
     Renewed,
     RenewRequest,
 )
-from bcd.controlplane.domain.ids import SERIAL_BYTES
 from bcd.controlplane.domain.nodes import IN_TPM, UNATTESTED
 from bcd.controlplane.domain.quota import wait_for_quota
 from bcd.controlplane.domain.settings import Settings
@@ -131,51 +123,22 @@ class RenewCertificate:
         if dates is None:
             return self.use.alarm(call, WOULD_END_SOONER)
         not_before, not_after = dates
-        serial = self.random.bytes(SERIAL_BYTES)
-        chain = self.issuer.issue(
-            LeafToIssue(
-                spiffe_id=leaf.spiffe_id,
-                role=leaf.role,
-                spki=question.spki,
-                serial=int.from_bytes(serial),
-                not_before=not_before,
-                not_after=not_after,
-                ak_name=leaf.ak_name,
-            )
+        key = ToCertify(
+            spiffe_id=leaf.spiffe_id,
+            role=leaf.role,
+            generation=used.node.generation,
+            spki=question.spki,
+            csr_sha256=question.csr_sha256,
+            ak_name=leaf.ak_name,
+            not_before=not_before,
+            not_after=not_after,
+            credential=leaf_credential(held.serial),
+            parent=held.serial,
         )
-        signed = self.statements.renew_response(question.csr_sha256, chain, newest_bundle(records).signed, now)
-        credential = leaf_credential(held.serial)
-        records.certificates.put(
-            Certificate(
-                serial=serial.hex(),
-                node_id=used.node.id,
-                generation=used.node.generation,
-                state=CertificateState.ISSUED,
-                state_since=now,
-                credential=credential,
-                parent=held.serial,
-                spki_sha256=question.spki_sha256,
-                leaf_sha256=sha256(chain[0]).digest(),
-                issued=now,
-                not_before=not_before,
-                not_after=not_after,
-            )
-        )
-        records.answers.remove_expired(now)
-        records.answers.put(
-            GivenAnswer(
-                credential=credential,
-                spki_sha256=question.spki_sha256,
-                csr_sha256=question.csr_sha256,
-                serial=serial.hex(),
-                chain=chain,
-                signed=signed,
-                not_after=not_after,
-            )
-        )
+        certified = Certify(self.random, self.issuer)(records, key, self.statements.renew_response, now)
         detail = {
             "node": used.node.id,
-            "serial": serial.hex(),
+            "serial": certified.serial,
             "parent": held.serial,
             "nodeKey": UNATTESTED if leaf.ak_name is None else IN_TPM,
             "clientTime": f"{question.client_time:%Y-%m-%dT%H:%M:%SZ}",
@@ -183,4 +146,4 @@ class RenewCertificate:
         source = call.presented.source
         records.audit.add(Event(now, f"node:{source}", Kind.NODE_RENEWED, detail))
         call.after(Note("certificate renewed", {"source": source, **detail}).to(self.log))
-        return Renewed(now, signed)
+        return Renewed(now, certified.signed)
