@@ -21,8 +21,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class RenewQuestion:
-    """One Renew: the request for the next key (PKCS#10 DER) the current key's proof (a serialized statement), and for
-    a leaf that names an attestation key that key's word for the next one."""
+    """One Renew: the request for the next key (PKCS#10 DER), the chain in use (DER, leaf first), the current key's
+    proof (a serialized statement), and for a leaf that names an attestation key that key's word for the next one."""
 
     csr: bytes
     chain: tuple[bytes, ...]
@@ -70,6 +70,8 @@ class Retired:
 
 @dataclass(frozen=True)
 class RenewNow:
+    """The gateway asks for a renewal before it is due. `reason` is for people."""
+
     reason: str
 
 

@@ -57,7 +57,8 @@ class Journal(Protocol):
 
 
 class NodeJournal(Protocol):
-    """The journal of the node that runs. No method fails: a full or read-only disk costs the record, not the node."""
+    """The journal of the node that runs. No method fails: a full or read-only disk costs the record, not the node.
+    Times are UTC."""
 
     @property
     def journal_id(self) -> str:
@@ -73,7 +74,9 @@ class NodeJournal(Protocol):
         """Raises the mark; durable on return."""
         ...
 
-    def session(self, state: str, at: datetime) -> None: ...
+    def session(self, state: str, at: datetime) -> None:
+        """How the session stands since `at`, in words; those of a revoked identity begin with REVOKED."""
+        ...
 
     def planned(self, at: datetime) -> None:
         """When the next renewal is to be."""
@@ -87,4 +90,6 @@ class NodeJournal(Protocol):
         """`count` more signatures by the key with that thumbprint."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Lets go of the file."""
+        ...

@@ -9,7 +9,9 @@ class NodeKey(Protocol):
     """A P-256 key that signs, wherever it lives."""
 
     @property
-    def kind(self) -> KeyKind: ...
+    def kind(self) -> KeyKind:
+        """Where the private half is: in a file, or in the TPM."""
+        ...
 
     @property
     def spki(self) -> bytes:

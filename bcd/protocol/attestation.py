@@ -19,6 +19,7 @@ class MalformedChallenge(ValueError):
 
 
 def evidence_message(value: TpmEvidence) -> attestation_pb2.TpmEvidence:
+    """The message of `JoinRequest.evidence` (join.proto)."""
     return attestation_pb2.TpmEvidence(
         endorsement_keys=[
             attestation_pb2.EndorsementKey(public_area=one.public_area, certificate=one.certificate)
@@ -32,6 +33,7 @@ def evidence_message(value: TpmEvidence) -> attestation_pb2.TpmEvidence:
 
 
 def evidence(message: attestation_pb2.TpmEvidence) -> TpmEvidence:
+    """As it came: neither areas nor certificates nor bounds are looked at here."""
     return TpmEvidence(
         endorsement_keys=tuple(OfferedKey(one.public_area, one.certificate) for one in message.endorsement_keys),
         ek_chain=tuple(message.ek_chain),
@@ -42,6 +44,7 @@ def evidence(message: attestation_pb2.TpmEvidence) -> TpmEvidence:
 
 
 def challenge_message(value: JoinChallenge) -> join_pb2.JoinChallenge:
+    """The message of `JoinReply.challenge` (join.proto); `not_after` has a zone."""
     tpm = attestation_pb2.TpmChallenge(
         credential=value.tpm.credential,
         encrypted_secret=value.tpm.encrypted_secret,
@@ -73,6 +76,7 @@ def challenge(message: join_pb2.JoinChallenge) -> JoinChallenge:
 
 
 def answer_message(value: ChallengeAnswer) -> join_pb2.ChallengeAnswer:
+    """The message of `JoinRequest.answer` (join.proto); without `certification` for a node key in no TPM."""
     message = join_pb2.ChallengeAnswer(
         id=value.id, secret=value.secret, quote=_attestation_message(value.quote), pcr_values=value.pcr_values
     )
@@ -82,6 +86,7 @@ def answer_message(value: ChallengeAnswer) -> join_pb2.ChallengeAnswer:
 
 
 def answer(message: join_pb2.ChallengeAnswer) -> ChallengeAnswer:
+    """As it came: what the TPM signed is not looked at here (tpm2.attest does)."""
     return ChallengeAnswer(
         id=message.id,
         secret=message.secret,
@@ -92,6 +97,7 @@ def answer(message: join_pb2.ChallengeAnswer) -> ChallengeAnswer:
 
 
 def key_attestation_message(value: KeyAttestation) -> attestation_pb2.KeyAttestation:
+    """The message of `RenewRequest.key_attestation` (gateway.proto)."""
     return attestation_pb2.KeyAttestation(
         ak_public=value.ak_public,
         key_public=value.key_public,
@@ -100,6 +106,7 @@ def key_attestation_message(value: KeyAttestation) -> attestation_pb2.KeyAttesta
 
 
 def key_attestation(message: attestation_pb2.KeyAttestation) -> KeyAttestation:
+    """As it came: what the TPM signed is not looked at here (tpm2.attest does)."""
     return KeyAttestation(message.ak_public, message.key_public, _attestation(message.certification))
 
 

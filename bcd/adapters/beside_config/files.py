@@ -52,4 +52,5 @@ def failure(error: OSError, path: str, otherwise: Failure) -> Failure:
 
 
 def words(error: OSError) -> str:
+    """The system's own, to stand in a sentence."""
     return (error.strerror or "cannot be read").lower()

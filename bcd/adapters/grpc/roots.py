@@ -55,4 +55,5 @@ class Roots:
         self._file_failed = True
 
     def verified(self) -> None:
+        """The CA at hand did verify the server: the file beside the configuration may serve again."""
         self._file_failed = False

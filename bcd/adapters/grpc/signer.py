@@ -37,6 +37,7 @@ class Signer:
         self.trouble = ""
 
     def credentials(self, root_pem: bytes) -> grpc.ChannelCredentials:
+        """For one channel that trusts `root_pem` alone, and shows the pair's chain."""
         if not root_pem:
             # Empty roots are the system's roots to gRPC.
             raise ValueError("no root certificate")
@@ -125,5 +126,6 @@ def is_client_verify(message: bytes) -> bool:
 
 
 def pem(chain: Sequence[bytes]) -> bytes:
+    """DER certificates as PEM, in their order."""
     certificates = (x509.load_der_x509_certificate(der) for der in chain)
     return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)

@@ -69,6 +69,7 @@ def _check_writable(value: object, depth: int) -> None:
 
 
 def text(value: dict[str, Any], name: str) -> str:
+    """The member `name`, a string that is not empty; MalformedFile otherwise."""
     found = value.get(name)
     if not isinstance(found, str) or not found:
         raise MalformedFile(f"has no {name}")
@@ -88,6 +89,7 @@ def from_base64(found: object, name: str) -> bytes:
 
 
 def to_base64(data: bytes) -> str:
+    """Padded standard base64 (RFC 4648, section 4)."""
     return base64.b64encode(data).decode()
 
 
@@ -114,4 +116,5 @@ def to_time(instant: datetime) -> str:
 
 
 def to_json(value: dict[str, Any]) -> bytes:
+    """UTF-8, members in their order, indented by two spaces, with a newline at the end."""
     return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"

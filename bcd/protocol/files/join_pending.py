@@ -45,6 +45,7 @@ def decode(data: bytes) -> PendingJoin:
 
 
 def encode(pending: PendingJoin) -> bytes:
+    """The whole file, JSON; a secret, as the key in it is one."""
     value: dict[str, Any] = {
         "version": _VERSION,
         "begun": to_time(pending.begun),

@@ -44,6 +44,7 @@ def decode(data: bytes) -> ec.EllipticCurvePrivateKey | TpmRecord:
 
 
 def encode_file_key(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """The whole file: PKCS#8 in PEM, not encrypted (RFC 5958, RFC 7468)."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -56,6 +57,7 @@ def unique_of(data: bytes) -> bytes | None:
 
 
 def encode_tpm_record(record: TpmRecord) -> bytes:
+    """The whole file: the unique in PEM (RFC 7468) of a label of our own."""
     return f"{_BEGIN}\n{base64.b64encode(record.unique).decode()}\n-----END {TPM_LABEL}-----\n".encode()
 
 

@@ -63,23 +63,12 @@ def parse_leaf(der: bytes) -> Leaf:
         raise MalformedCertificate(f"the leaf has no {missing.oid._name}") from None
     except _DOES_NOT_PARSE:
         raise MalformedCertificate("the leaf's names or extensions do not parse") from None
-    for extension in extensions:
-        if extension.critical and extension.oid in _IDENTIFIERS:
-            raise MalformedCertificate(f"the leaf has a critical {extension.oid._name}")
-        if extension.critical and extension.oid not in _KNOWN:
-            raise MalformedCertificate(f"the leaf has an unknown critical extension {extension.oid.dotted_string}")
+    _check_critical(extensions)
     if certificate.signature_algorithm_oid != SignatureAlgorithmOID.ECDSA_WITH_SHA256:
         raise MalformedCertificate("the leaf is not signed with ECDSA-SHA256")
     if constraints.ca:
         raise MalformedCertificate("the leaf is a CA")
-    if _usages(usage.value) != {"digital_signature"}:
-        raise MalformedCertificate("the leaf's key usage is not digitalSignature alone")
-    if not usage.critical:
-        # X509-SVID, 4.3.
-        raise MalformedCertificate("the leaf's key usage is not critical")
-    if _DIGITAL_SIGNATURE not in _extensions(certificate):
-        # A list of named bits has no zero bits at its end (X.690, 11.2.2); the parser takes them.
-        raise MalformedCertificate("the leaf's key usage is not DER")
+    _check_usage(certificate, usage)
     if sorted(oid.dotted_string for oid in extended) != _PURPOSES:
         raise MalformedCertificate("the leaf's extended key usage is not clientAuth and serverAuth")
     spiffe_id, ak_name = _names(san)
@@ -100,6 +89,25 @@ def parse_leaf(der: bytes) -> Leaf:
     if leaf.lifetime > MAX_LIFETIME[role]:
         raise MalformedCertificate(f"the leaf lives longer than a {role.value} may: {leaf.lifetime}")
     return leaf
+
+
+def _check_critical(extensions: x509.Extensions) -> None:
+    for extension in extensions:
+        if extension.critical and extension.oid in _IDENTIFIERS:
+            raise MalformedCertificate(f"the leaf has a critical {extension.oid._name}")
+        if extension.critical and extension.oid not in _KNOWN:
+            raise MalformedCertificate(f"the leaf has an unknown critical extension {extension.oid.dotted_string}")
+
+
+def _check_usage(certificate: x509.Certificate, usage: x509.Extension[x509.KeyUsage]) -> None:
+    if _usages(usage.value) != {"digital_signature"}:
+        raise MalformedCertificate("the leaf's key usage is not digitalSignature alone")
+    if not usage.critical:
+        # X509-SVID, 4.3.
+        raise MalformedCertificate("the leaf's key usage is not critical")
+    if _DIGITAL_SIGNATURE not in _extensions(certificate):
+        # A list of named bits has no zero bits at its end (X.690, 11.2.2); the parser takes them.
+        raise MalformedCertificate("the leaf's key usage is not DER")
 
 
 def check_chain(chain: Sequence[bytes], at: datetime) -> Leaf:

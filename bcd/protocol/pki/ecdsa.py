@@ -41,6 +41,7 @@ def public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
 
 
 def spki_of(key: ec.EllipticCurvePublicKey) -> bytes:
+    """SubjectPublicKeyInfo, DER: named curve, uncompressed point (RFC 5480)."""
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -62,11 +63,12 @@ def thumbprint(key: ec.EllipticCurvePublicKey) -> str:
 
 
 def base64url(data: bytes) -> str:
+    """Base64url without padding (RFC 7515, section 2)."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def sign(key: ec.EllipticCurvePrivateKey, message: bytes, digest: Hash = Hash.SHA256) -> bytes:
-    """ECDSA over the message's digest, P1363."""
+    """ECDSA over the message's digest, P1363, 64 bytes."""
     return p1363(key.sign(message, ec.ECDSA(_HASHES[digest])))
 
 

@@ -18,13 +18,15 @@ _DIGESTS: dict[type[hashes.HashAlgorithm], Hash] = {
 
 
 class OutsideKey(ec.EllipticCurvePrivateKey):
-    """`sign_` gives ECDSA over a message's digest, P1363. What cannot be had raises TypeError."""
+    """A P-256 key: `spki` is DER, and `sign` gives ECDSA over a message's digest, P1363, 64 bytes. What cannot be had
+    raises TypeError."""
 
     def __init__(self, spki: bytes, sign: Callable[[bytes, Hash], bytes]) -> None:
         self._public = ecdsa.public_key(spki)
         self._sign = sign
 
     def sign(self, data: object, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
+        """A DER ECDSA signature, as cryptography wants it; whatever `sign` raises."""
         algorithm = signature_algorithm.algorithm
         digest = _DIGESTS.get(type(algorithm)) if isinstance(algorithm, hashes.HashAlgorithm) else None
         if digest is None or not isinstance(data, bytes):

@@ -48,10 +48,12 @@ class Recipient:
 
     @property
     def kid(self) -> str:
+        """The key's RFC 7638 thumbprint, base64url."""
         return ecdsa.thumbprint(self.key)
 
     @property
     def spki(self) -> bytes:
+        """SubjectPublicKeyInfo, DER: what its pin is of."""
         return ecdsa.spki_of(self.key)
 
 

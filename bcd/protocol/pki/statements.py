@@ -56,6 +56,7 @@ class Statement:
 
 
 def to_be_signed(purpose: Purpose, payload: bytes) -> bytes:
+    """The bytes under a statement's signature (protocol, "Signed statement"): no payload is signed for two purposes."""
     return _PREFIX + purpose.value.encode() + b"\x00" + payload
 
 
