@@ -13,8 +13,6 @@ SEED_BYTES = 32
 PCRS = 24
 MAX_NV_INDICES = 64
 MAX_NV_BYTES = 2048
-# What others may hold of a TPM's three places for objects.
-MAX_HELD = 3
 # maxTries of libtpms as it comes (Part 1, 19.8).
 MAX_TRIES = 3
 FOREVER = 0xFFFFFFFF

@@ -12,6 +12,8 @@ from bcd.controlplane.domain.failures import Usage
 from bcd.controlplane.domain.hosts import Endpoint, MalformedHost, host
 from bcd.controlplane.domain.lifetimes import BadLifetime, leaf_lifetime
 from bcd.controlplane.domain.messages import Message
+from bcd.controlplane.domain.settings import DEFAULT_LEAF_LIFETIME
+from bcd.controlplane.domain.tokens import DEFAULT_TTL
 from bcd.domain.model import names
 from bcd.domain.model.hints import did_you_mean
 
@@ -88,6 +90,22 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"bcd-controlplane {bcd.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
 
+    _init(commands)
+    _serve(commands)
+    _tokens(commands)
+    _nodes(commands)
+    _trust(commands)
+    _ek_roots(commands)
+    _eks(commands)
+    _restored(commands)
+    _refusals(commands)
+    _approvals(commands)
+    _audit(commands)
+    _node_config(commands)
+    return top
+
+
+def _init(commands: Any) -> None:
     init = _command(commands, "init", "init", "make a control plane: its keys and its store, in a directory of its own")
     init.add_argument(
         "--trust-domain",
@@ -107,12 +125,14 @@ def parser() -> Parser:
     )
     init.add_argument(
         "--leaf-lifetime",
-        default=timedelta(hours=24),
+        default=DEFAULT_LEAF_LIFETIME,
         type=_typed(_lifetime),
         metavar="DURATION",
         help="how long a node's certificate lives: 20s to 24h (default 24h)",
     )
 
+
+def _serve(commands: Any) -> None:
     serve = _command(commands, "serve", "serve", "run it, until SIGTERM or Ctrl-C", with_json=False)
     serve.description = (
         "Listens on the join port, where machines join, and on the gateway port, where nodes renew and keep a session."
@@ -139,6 +159,8 @@ def parser() -> Parser:
     )
     serve.add_argument("--log-format", choices=("text", "json"), default="text", help="of the log on standard error")
 
+
+def _tokens(commands: Any) -> None:
     token = _group(commands, "token", "join tokens")
     create = _command(token, "create", "token-create", "make a join token and print it; it is shown this once")
     create.add_argument("--site", required=True, type=_typed(names.site_id), help="the site it lets join")
@@ -149,47 +171,11 @@ def parser() -> Parser:
     )
     create.add_argument("--require-approval", action="store_true", help="a person decides: bcd-controlplane approvals")
     create.add_argument(
-        "--ttl", default=timedelta(hours=1), type=_typed(duration), metavar="DURATION", help="at most 90d (1h)"
+        "--ttl", default=DEFAULT_TTL, type=_typed(duration), metavar="DURATION", help="at most 90d (1h)"
     )
     create.add_argument("--uses", default=1, type=_count, metavar="N", help="how many machines it lets join (1)")
     _command(token, "list", "token-list", "every token, oldest first")
     _with_id(_command(token, "revoke", "token-revoke", "let nobody join with it any more"), "a token's id")
-
-    _nodes(commands)
-    _trust(commands)
-    _ek_roots(commands)
-    _eks(commands)
-    _restored(commands)
-
-    refusals = _group(commands, "refusals", "why joins were refused")
-    _limited(_command(refusals, "list", "refusals-list", "the latest, newest first"), 50)
-    _with_id(_command(refusals, "show", "refusals-show", "one of them, and what to do"), "the id the node printed")
-
-    approvals = _group(commands, "approvals", "joins that wait for a person")
-    listed = _command(approvals, "list", "approvals-list", "every one, oldest first")
-    listed.add_argument("--pending", action="store_true", help="only those that wait")
-    approve = _command(approvals, "approve", "approvals-approve", "let it join")
-    _with_id(approve, "an approval's id")
-    approve.add_argument("--site", metavar="SITE", help="where a machine that waits with its TPM is to belong")
-    _with_id(_command(approvals, "deny", "approvals-deny", "refuse it"), "an approval's id")
-
-    audit = _group(commands, "audit", "what happened")
-    tail = _limited(_command(audit, "tail", "audit-tail", "the latest events, oldest of them first"), 20)
-    tail.add_argument("--follow", action="store_true", help="go on with each new one, until Ctrl-C")
-
-    node_config = _command(
-        commands,
-        "node-config",
-        "node-config",
-        "write what a node needs: config.toml, join-encryption.jwk, serving-ca.pem",
-    )
-    node_config.add_argument(
-        "--out", required=True, metavar="DIR", help="made if need be; the three files are replaced"
-    )
-    node_config.add_argument(
-        "--data-dir", default="/var/lib/bcd", metavar="P", help="the node's data_dir (default /var/lib/bcd)"
-    )
-    return top
 
 
 def _nodes(commands: Any) -> None:
@@ -277,6 +263,43 @@ def _restored(commands: Any) -> None:
     )
     restored.add_argument(
         "--bundle-above", default=0, type=_version, metavar="N", help="a higher bundle version that some node holds"
+    )
+
+
+def _refusals(commands: Any) -> None:
+    refusals = _group(commands, "refusals", "why joins were refused")
+    _limited(_command(refusals, "list", "refusals-list", "the latest, newest first"), 50)
+    _with_id(_command(refusals, "show", "refusals-show", "one of them, and what to do"), "the id the node printed")
+
+
+def _approvals(commands: Any) -> None:
+    approvals = _group(commands, "approvals", "joins that wait for a person")
+    listed = _command(approvals, "list", "approvals-list", "every one, oldest first")
+    listed.add_argument("--pending", action="store_true", help="only those that wait")
+    approve = _command(approvals, "approve", "approvals-approve", "let it join")
+    _with_id(approve, "an approval's id")
+    approve.add_argument("--site", metavar="SITE", help="where a machine that waits with its TPM is to belong")
+    _with_id(_command(approvals, "deny", "approvals-deny", "refuse it"), "an approval's id")
+
+
+def _audit(commands: Any) -> None:
+    audit = _group(commands, "audit", "what happened")
+    tail = _limited(_command(audit, "tail", "audit-tail", "the latest events, oldest of them first"), 20)
+    tail.add_argument("--follow", action="store_true", help="go on with each new one, until Ctrl-C")
+
+
+def _node_config(commands: Any) -> None:
+    node_config = _command(
+        commands,
+        "node-config",
+        "node-config",
+        "write what a node needs: config.toml, join-encryption.jwk, serving-ca.pem",
+    )
+    node_config.add_argument(
+        "--out", required=True, metavar="DIR", help="made if need be; the three files are replaced"
+    )
+    node_config.add_argument(
+        "--data-dir", default="/var/lib/bcd", metavar="P", help="the node's data_dir (default /var/lib/bcd)"
     )
 
 

@@ -7,7 +7,6 @@ from ipaddress import ip_address
 # RFC 1123, 2.1, in lower case; 253 characters in all.
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-MAX_HOSTS = 32
 
 
 class MalformedHost(ValueError):
