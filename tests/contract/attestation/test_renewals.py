@@ -111,6 +111,28 @@ def test_a_backup_that_knows_less_takes_the_leafs_word_and_asks_for_the_same_pro
     assert node.renewed(node.tpm.again()).ak_name == node.leaf.ak_name
 
 
+def test_a_node_that_was_adopted_without_its_endorsement_key_is_denied_by_it_all_the_same(
+    plane: MemoryControlPlane, machines: tuple[TpmMachine, TpmMachine]
+) -> None:
+    """Its leaf names an attestation key, and an older join proved whose TPM that is in."""
+    older = Node(plane, machines[0])
+    plane.delete(older.leaf.spiffe_id.node)
+    backup = plane.snapshot()
+    node = Node(plane, machines[0].again())
+    plane.restore(backup)
+    plane.clock.pass_(minutes=10)
+    plane.restored()
+    assert isinstance(plane.hello(node.leaf.der), Welcomed)
+    assert [row.ek for row in plane.nodes()] == [""]
+    following = node.tpm.again()
+    request = following.csr()
+    proof = node.attested(following, request)
+    Attested(machines[0]).deny(plane)
+    assert node.ask(request, proof) == Declined("the endorsement key of this node's TPM is denied")
+    Attested(machines[0]).allow(plane)
+    assert isinstance(node.ask(request, proof), Renewed)
+
+
 def test_the_same_request_gets_the_same_answer(node: Node) -> None:
     following = node.tpm.again()
     request = following.csr()
