@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class StderrLog:
-    """Fields are written as JSON strings, so nothing a node sends can break a line or move a terminal's cursor."""
+    """Fields are plain words or else JSON strings, so nothing a node sends can break a line, move a terminal's cursor
+    or pass for another field. A node's log is written the same way."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -36,7 +37,7 @@ class StderrLog:
         if self._as_json:
             line = json.dumps({"time": at, "level": record["level"].name.lower(), "event": record["message"], **extra})
         else:
-            words = " ".join(f"{name}={json.dumps(value)}" for name, value in extra.items())
+            words = " ".join(f"{name}={_word(value)}" for name, value in extra.items())
             line = f"{at} {record['level'].name.lower()} {record['message']} {words}".rstrip()
         try:
             sys.stderr.write(line + "\n")
@@ -44,3 +45,8 @@ class StderrLog:
         except OSError:
             # Nobody reads the log any more, or its disk is full: serving goes on.
             pass
+
+
+def _word(value: str) -> str:
+    plain = value and value.isascii() and value.isprintable() and not any(c in value for c in ' "=')
+    return value if plain else json.dumps(value)
