@@ -31,7 +31,7 @@ from bcd.ports.keys import KeyStore
 from bcd.protocol.files import identity_json
 from bcd.protocol.files.encoding import MalformedFile
 
-# A reader that sees identity.json change under it starts over; a writer changes it once an hour at most.
+# A reader that sees one of the three files change under it starts over; a writer changes them once an hour at most.
 _LOOKS = 20
 
 
@@ -45,9 +45,11 @@ class Load:
     def look(self) -> Decision:
         """What a load would decide now. Takes no lock and writes nothing: for status, doctor and a dry run."""
         for _ in range(_LOOKS):
-            before = self._identity_entry()
+            # The keys as well: a renewal that renames node.key.next between the looks at the two leaves neither seen,
+            # and a TPM takes its time to say whose key it is.
+            before = self._entries()
             decision = self._decide()
-            if self._identity_entry() == before:
+            if self._entries() == before:
                 return decision
         return self._decide()
 
@@ -121,8 +123,8 @@ class Load:
         # A KeyState says why there is no key; anything else is the key.
         return found if isinstance(found, KeyState) else KeyHeld(found.kind, found.spki)
 
-    def _identity_entry(self) -> datadir.Entry | None:
-        return next((entry for entry in self.fs.entries() if entry.name == IDENTITY), None)
+    def _entries(self) -> list[datadir.Entry]:
+        return [entry for entry in self.fs.entries() if entry.name in (IDENTITY, KEY, NEXT_KEY)]
 
     def _full(self, name: str) -> str:
         return f"{self.path}/{name}"

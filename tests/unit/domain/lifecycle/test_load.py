@@ -229,6 +229,25 @@ def test_a_look_starts_over_when_the_identity_changes_under_it(times: int) -> No
     assert fs.reads == times + 1
 
 
+class Promoted(LocalFs):
+    """A renewal ends while the files are read: between node.key and node.key.next."""
+
+    def read(self, name: str, limit_bytes: int) -> bytes | None:
+        data = super().read(name, limit_bytes)
+        if name == KEY and super().read(NEXT_KEY, limit_bytes) is not None:
+            self.rename(NEXT_KEY, KEY)
+        return data
+
+
+def test_a_look_starts_over_when_the_key_is_promoted_under_it() -> None:
+    """Else it would say that there is no key for the certificate, and send people to join again."""
+    node = MemoryNode().joined(key=pki.private_key(6000).public_key())
+    node.put(NEXT_KEY, record(6000))
+    fs = Promoted(PATH, node.clock, syscalls=node.disk)
+    assert isinstance(Load(fs, FileKeys(), Recorded(), PATH).look(), LoadedAsIs)
+    assert node.files.keys() == {IDENTITY, KEY}
+
+
 def test_a_look_ends_also_when_the_identity_never_stops_changing() -> None:
     fs = Renewed(MemoryNode().joined(), 10_000)
     Load(fs, FileKeys(), Recorded(), PATH).look()
