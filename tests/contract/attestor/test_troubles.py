@@ -11,10 +11,10 @@ from bcd.adapters.tpm.client import Client, Key
 from bcd.adapters.tpm.link import Late
 from bcd.domain.model.attestation import JoinChallenge, TpmEvidence
 from bcd.domain.model.failures import TryLater
-from bcd.protocol.tpm2 import templates
-from bcd.protocol.tpm2.commands import CommandCode
+from bcd.protocol.tpm2 import commands, templates
+from bcd.protocol.tpm2.commands import CommandCode, StartAuthSessionIn
 from bcd.protocol.tpm2.credential import make_credential
-from bcd.protocol.tpm2.structures import Handle, Public
+from bcd.protocol.tpm2.structures import Algorithm, Handle, Public, Symmetric
 from bcd.protocol.tpm2.wire import decode
 from tests.fakes.attesting import (
     AK,
@@ -79,6 +79,17 @@ def test_b30_where_others_hold_every_place_that_is_said(case: Case) -> None:
         others.load(Key(Handle.OWNER, templates.node_key(bytes([number]) * 32)))
     with pytest.raises(TryLater, match="no free object slots"):
         case.port.ak_name()
+
+
+def test_where_others_hold_every_session_that_is_said(case: Case) -> None:
+    evidence = case.port.evidence(UNIQUE)
+    challenge = case.challenge(evidence)
+    others = Client(case.seen.link, "others")
+    wanted = StartAuthSessionIn(bytes(16), b"", 0x01, Symmetric(Algorithm.NULL, None), Algorithm.SHA256)
+    for _ in range(3):
+        others.run(commands.START_AUTH_SESSION, (Handle.NULL, Handle.NULL), wanted)
+    with pytest.raises(TryLater, match="no free session slots"):
+        case.answer(challenge)
 
 
 @pytest.mark.parametrize("loss", [False, True], ids=["orderly", "of power"])
