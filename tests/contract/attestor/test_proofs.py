@@ -25,6 +25,7 @@ from tests.fakes.attesting import (
     UNIQUE,
     Case,
     certificate,
+    code_of,
     instead_of,
     judge,
     persisted,
@@ -70,6 +71,14 @@ def test_the_rsa_key_is_derived_once_for_both_rounds(case: Case) -> None:
     challenge = case.challenge(case.port.evidence(UNIQUE))
     case.answer(challenge)
     assert sum(encode(templates.EK_RSA_2048) in command for command in case.seen.sent) == 1
+
+
+def test_the_endorsement_key_is_given_back_before_anything_else_is_asked(case: Case) -> None:
+    """Each key that is held slows every command down, and of three places two are needed from here on."""
+    case.answer(case.challenge(case.port.evidence(UNIQUE)))
+    codes = [code_of(command) for command in case.seen.sent]
+    activated, quoted = codes.index(CommandCode.ACTIVATE_CREDENTIAL), codes.index(CommandCode.QUOTE)
+    assert codes[activated + 1 : quoted] == [CommandCode.FLUSH_CONTEXT]
 
 
 def test_a_tpm_without_p256_offers_its_rsa_key_unless_a_certificate_says_that_there_is_another(case: Case) -> None:

@@ -102,6 +102,16 @@ def test_the_lock_is_held_from_the_first_look_to_the_last_write() -> None:
     assert isinstance(case.answers(look_at_the_lock).renew(), NewPair)
 
 
+def test_a_request_that_is_not_to_be_had_is_given_up_with_its_key() -> None:
+    """Somebody had that key certified first (a copy of this disk, in the middle of a renewal). Asked for ever, it would
+    let this certificate end."""
+    case = Case().answers_with(Ended("ALREADY_EXISTS", declined=True))
+    first = case.refuses()
+    assert first.next_key is None
+    assert isinstance(case.answers(case.gateway.certify).renew(first.next_key), NewPair)
+    assert len({question.csr for question in case.connection.asked}) == 2
+
+
 def test_a_refusal_keeps_the_key_and_the_request_for_the_next_attempt() -> None:
     """Protocol: the same leaf with the same request gets the same answer again, outside the quota."""
     case = Case().answers_with(NO)

@@ -78,6 +78,8 @@ def test_without_a_certification_nothing_is_sent() -> None:
     case = Certified()
     case.attestor.no_certification = LOCKED
     assert case.fails(TryLater) == f"renewal: the TPM's attestation key certifying the next key: {LOCKED.text}"
+    # Specification, step 2: it is written first, and the proof attached after.
+    assert NEXT_KEY in case.node.files
 
 
 def test_an_answer_without_the_attestation_keys_name_is_not_stored() -> None:
