@@ -1,58 +1,23 @@
 """How many commands a join by TPM and a certified renewal send: no more than they need."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bcd.protocol.tpm2.commands import CommandCode
-from tests.e2e.lifecycle.lives import Running
-from tests.fakes import commands, swtpm
+from tests.e2e.tpm.by_tpm import joined_by_tpm, renewed, up
+from tests.fakes import swtpm
 from tests.fakes.fitted_machine import OnSwTpm, on_swtpm
-from tests.fakes.plane import Plane, control_plane
+from tests.fakes.plane import Plane
 
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with control_plane(tmp_path_factory.mktemp("plane")) as serving:
-        yield serving
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 @pytest.fixture
-def one(plane: Plane) -> Iterator[OnSwTpm]:
+def one(one: OnSwTpm) -> OnSwTpm:
     """A node that joined by its TPM."""
-    with on_swtpm(plane) as machine:
-        machine.fitted.allowed().joined()
-        machine.proxy.forget()
-        yield machine
-
-
-@pytest.fixture(autouse=True)
-def ended() -> Iterator[None]:
-    yield
-    commands.end_all()
-
-
-@contextmanager
-def up(one: OnSwTpm) -> Iterator[Running]:
-    """Its node, with a session."""
-    running = Running(one.fitted.machine, env=one.fitted.env)
-    running.wait("session up")
-    yield running
-    running.stop()
-
-
-def ask(one: OnSwTpm) -> None:
-    one.fitted.plane.admin("nodes", "renew-now", one.fitted.id)
-
-
-def renewed(one: OnSwTpm, running: Running) -> None:
-    """A renewal that was asked for, and the session with the new certificate."""
-    ask(one)
-    running.wait(" renewed ")
-    running.wait("session up", times=2)
+    return joined_by_tpm(one)
 
 
 # The request is signed once, the renewal's proof and the next handshake once each. Of a join the node key, the RSA

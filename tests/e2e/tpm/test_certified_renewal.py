@@ -3,8 +3,6 @@ each time, never by another key, and never sent when they cannot be."""
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ import pytest
 from bcd.protocol.tpm2.commands import CommandCode
 from tests.e2e.lifecycle.background import GRACE, SHORT
 from tests.e2e.lifecycle.lives import Running, start_plane
+from tests.e2e.tpm.by_tpm import ask, joined_by_tpm, renewed, up
 from tests.e2e.tpm.test_commands_sent import PROFILE
-from tests.fakes import commands
 from tests.fakes.fitted_machine import OnSwTpm, on_swtpm
 from tests.fakes.node_process import until
 from tests.fakes.plane import Plane, control_plane
@@ -28,46 +26,13 @@ PASSWORD = 0x9A2
 # Never: a dead identity, and a defect.
 NEVER = {1, 70}
 
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with control_plane(tmp_path_factory.mktemp("plane")) as serving:
-        yield serving
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 @pytest.fixture
-def one(plane: Plane) -> Iterator[OnSwTpm]:
+def one(one: OnSwTpm) -> OnSwTpm:
     """A node that joined by its TPM."""
-    with on_swtpm(plane) as machine:
-        machine.fitted.allowed().joined()
-        machine.proxy.forget()
-        yield machine
-
-
-@pytest.fixture(autouse=True)
-def ended() -> Iterator[None]:
-    yield
-    commands.end_all()
-
-
-@contextmanager
-def up(one: OnSwTpm) -> Iterator[Running]:
-    """Its node, with a session."""
-    running = Running(one.fitted.machine, env=one.fitted.env)
-    running.wait("session up")
-    yield running
-    running.stop()
-
-
-def ask(one: OnSwTpm) -> None:
-    one.fitted.plane.admin("nodes", "renew-now", one.fitted.id)
-
-
-def renewed(one: OnSwTpm, running: Running) -> None:
-    """A renewal that was asked for, and the session with the new certificate."""
-    ask(one)
-    running.wait(" renewed ")
-    running.wait("session up", times=2)
+    return joined_by_tpm(one)
 
 
 def why(running: Running, times: int = 1) -> str:

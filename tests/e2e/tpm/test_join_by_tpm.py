@@ -21,6 +21,8 @@ from tests.fakes.plane import Plane, control_plane
 # A token that is none: it would be refused, were it sent.
 TOKEN = "bcjt_abcdefghij_" + "x" * 43
 
+pytestmark = pytest.mark.usefixtures("ended")
+
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Path]:
@@ -31,29 +33,11 @@ def made() -> Iterator[Path]:
         yield state
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with control_plane(tmp_path_factory.mktemp("plane")) as serving:
-        yield serving
-
-
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Plane]:
     """A control plane that knows no manufacturer and no TPM."""
     with control_plane(tmp_path) as serving:
         yield serving
-
-
-@pytest.fixture
-def one(plane: Plane) -> Iterator[OnSwTpm]:
-    with on_swtpm(plane) as machine:
-        yield machine
-
-
-@pytest.fixture(autouse=True)
-def ended() -> Iterator[None]:
-    yield
-    commands.end_all()
 
 
 def rows(plane: Plane, *words: str) -> Any:

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,28 +18,12 @@ from bcd.protocol.tpm2.wire import decode
 from tests.e2e.messages.test_node_messages import scripted
 from tests.fakes import commands
 from tests.fakes.commands import Ran
-from tests.fakes.fitted_machine import OnSwTpm, on_swtpm
+from tests.fakes.fitted_machine import OnSwTpm
 from tests.fakes.node_process import PATIENCE_S, until
-from tests.fakes.plane import Plane, control_plane
+from tests.fakes.plane import Plane
 from tests.fakes.tpm_proxy import Before, Delay
 
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with control_plane(tmp_path_factory.mktemp("plane")) as serving:
-        yield serving
-
-
-@pytest.fixture
-def one(plane: Plane) -> Iterator[OnSwTpm]:
-    with on_swtpm(plane) as machine:
-        yield machine
-
-
-@pytest.fixture(autouse=True)
-def ended() -> Iterator[None]:
-    yield
-    commands.end_all()
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 def done(process: "subprocess.Popen[bytes]") -> Ran:
