@@ -4,7 +4,8 @@ import socket
 import threading
 from collections.abc import Callable
 
-_APPLICATION_DATA = 0x17
+from tests.fakes import tls_records
+
 # TLS session tickets and HTTP/2 settings are far smaller, a join reply with its chain and bundle far larger.
 _ANSWER_BYTES = 700
 
@@ -44,56 +45,25 @@ class LosingProxy:
             threading.Thread(target=self._answers, args=(server, client, shaken), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, shaken: threading.Event) -> None:
-        while record := _record(client):
-            # In TLS 1.3 the first record of this kind from the client is its Finished.
-            if record[0] == _APPLICATION_DATA:
+        while record := tls_records.record(client):
+            if record[0] == tls_records.APPLICATION_DATA:
                 shaken.set()
-            try:
-                server.sendall(record)
-            except OSError:
+            if not tls_records.sent(server, record):
                 break
-        _end(server)
+        tls_records.end(server)
 
     def _answers(self, server: socket.socket, client: socket.socket, shaken: threading.Event) -> None:
-        while record := _record(server):
+        while record := tls_records.record(server):
             if (
                 self.armed.is_set()
                 and shaken.is_set()
-                and record[0] == _APPLICATION_DATA
+                and record[0] == tls_records.APPLICATION_DATA
                 and len(record) > _ANSWER_BYTES
             ):
                 self.lost.set()
                 self._on_lost()
                 break
-            try:
-                client.sendall(record)
-            except OSError:
+            if not tls_records.sent(client, record):
                 break
-        _end(client)
-        _end(server)
-
-
-def _record(source: socket.socket) -> bytes:
-    head = _exactly(source, 5)
-    return head + _exactly(source, int.from_bytes(head[3:5], "big")) if len(head) == 5 else b""
-
-
-def _exactly(source: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        try:
-            part = source.recv(count - len(data))
-        except OSError:
-            return b""
-        if not part:
-            return b""
-        data += part
-    return data
-
-
-def _end(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
-    connection.close()
+        tls_records.end(client)
+        tls_records.end(server)

@@ -6,9 +6,9 @@ from the gateway."""
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
-_APPLICATION_DATA = 0x17
+from tests.fakes import tls_records
+
 # A Welcome with its bundle is smaller, a chain larger.
 _LARGE_BYTES = 900
 Hook = Callable[[], bool]
@@ -43,7 +43,7 @@ class Gate:
         with self._lock:
             connections, self._connections = self._connections, []
         for connection in connections:
-            _end(connection)
+            tls_records.end(connection)
 
     def close(self) -> None:
         self._listener.close()
@@ -57,7 +57,7 @@ class Gate:
                 return
             self.came.set()
             if self.is_shut:
-                _end(client)
+                tls_records.end(client)
                 continue
             with self._lock:
                 self._connections.append(client)
@@ -66,7 +66,7 @@ class Gate:
             try:
                 server = socket.create_connection(self._server, timeout=5)
             except OSError:
-                _end(client)
+                tls_records.end(client)
                 continue
             server.settimeout(None)
             with self._lock:
@@ -76,55 +76,22 @@ class Gate:
             threading.Thread(target=self._answers, args=(server, client, shaken), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, shaken: threading.Event) -> None:
-        while record := _record(client):
-            # In TLS 1.3 the client's first record of this kind ends the handshake.
-            if record[0] == _APPLICATION_DATA:
+        while record := tls_records.record(client):
+            if record[0] == tls_records.APPLICATION_DATA:
                 shaken.set()
-            if not _sent(server, record):
+            if not tls_records.sent(server, record):
                 break
-        _end(server)
-        _end(client)
+        tls_records.end(server)
+        tls_records.end(client)
 
     def _answers(self, server: socket.socket, client: socket.socket, shaken: threading.Event) -> None:
-        while record := _record(server):
+        while record := tls_records.record(server):
             hook = self.on_answer
             if hook is not None and shaken.is_set() and len(record) > _LARGE_BYTES:
                 self.on_answer = None
                 if not hook():
                     break
-            if not _sent(client, record):
+            if not tls_records.sent(client, record):
                 break
-        _end(client)
-        _end(server)
-
-
-def _sent(target: socket.socket, record: bytes) -> bool:
-    try:
-        target.sendall(record)
-    except OSError:
-        return False
-    return True
-
-
-def _record(source: socket.socket) -> bytes:
-    head = _exactly(source, 5)
-    return head + _exactly(source, int.from_bytes(head[3:5], "big")) if len(head) == 5 else b""
-
-
-def _exactly(source: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        try:
-            part = source.recv(count - len(data))
-        except OSError:
-            return b""
-        if not part:
-            return b""
-        data += part
-    return data
-
-
-def _end(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+        tls_records.end(client)
+        tls_records.end(server)
