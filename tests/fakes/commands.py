@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fakes import warm
+
 BIN = Path(sys.executable).parent
 # Commands take well under a second; a test that waits longer than this has found a hang.
 TIMEOUT_S = 60.0
@@ -51,6 +53,10 @@ def run(
     prefix: Sequence[str] = (),
 ) -> Ran:
     """Runs one of our commands to its end. `stdin` is bytes, or a descriptor; `prefix` runs it under something."""
+    forks = None if prefix else warm.warm_for(words, stdin, env or {})
+    if forks is not None:
+        status, out, err = forks.run(command(words), stdin, env or {}, timeout_s)
+        return Ran(status, out.decode(), err.decode())
     given: dict[str, object] = {"stdin": stdin} if isinstance(stdin, int) else {"input": stdin}
     done = subprocess.run(
         [*prefix, *command(words)],
