@@ -39,7 +39,7 @@ def test_two_run_beside_each_other_and_the_next_begins_when_one_ended(
     root: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     parts = [_part(root, "a", MEETS_AS_FIRST), _part(root, "b", f"{MEETS_AS_SECOND} exit 5"), _part(root, "c", ":")]
-    ended = run_beside(root, parts)
+    ended = run_beside(root, parts, lanes=2)
     assert sorted((one.part.suite, one.code) for one in ended) == [("a", 0), ("b", 5), ("c", 0)]
     steps = re.findall(r"^--- tests/(\w) (begins|ended)", capfd.readouterr().out, re.MULTILINE)
     assert steps[:2] == [("a", "begins"), ("b", "begins")]
@@ -55,7 +55,7 @@ def test_the_lines_of_one_stand_together_and_in_full(root: Path, capfd: pytest.C
         _part(root, "a", says.format(name="a", meets=MEETS_AS_FIRST)),
         _part(root, "b", says.format(name="b", meets=MEETS_AS_SECOND)),
     ]
-    assert [one.code for one in run_beside(root, parts)] == [1, 1]
+    assert [one.code for one in run_beside(root, parts, lanes=2)] == [1, 1]
     blocks = _blocks(capfd.readouterr().out)
     for name in ("a", "b"):
         whole = [*(f"{name} says {number}" for number in range(1, 2001)), f"{name} failed"]
@@ -80,7 +80,7 @@ def test_a_run_that_is_told_to_stop_shows_what_each_had_to_say(
     ]
     before = [signal.getsignal(number) for number in STOPS]
     with pytest.raises(KeyboardInterrupt):
-        run_beside(root, parts)
+        run_beside(root, parts, lanes=2)
     said = capfd.readouterr().out
     assert _blocks(said) == {"a ended with 2": "began\ntidied\n", "b ended with 2": "began\ntidied\n"}
     assert "tests/c" not in said
