@@ -177,7 +177,6 @@ def test_the_service_manager_hears_of_it(fresh: Plane, tmp_path: Path, abstract:
 @pytest.mark.parametrize(
     "words",
     [
-        (),
         ("toke",),
         ("token",),
         ("token", "create", "--site", "lab"),
@@ -199,5 +198,11 @@ def test_the_service_manager_hears_of_it(fresh: Plane, tmp_path: Path, abstract:
 def test_a_wrong_command_line_is_one_line_and_status_2(words: tuple[str, ...]) -> None:
     done = commands.run("bcd-controlplane", *words)
     assert done.status == 2
-    assert re.fullmatch(r"bcd-controlplane [^:]+: .+ \(see bcd-controlplane .*--help\)\n", done.err), done.err
+    assert re.fullmatch(r"bcd-controlplane( [^:]+)?: .+ \(see bcd-controlplane .*--help\)\n", done.err), done.err
     assert done.out == ""
+
+
+def test_no_command_at_all_shows_them_and_is_status_2() -> None:
+    done = commands.run("bcd-controlplane")
+    assert (done.status, done.err) == (2, "")
+    assert done.out == commands.run("bcd-controlplane", "--help").out
