@@ -120,9 +120,6 @@ def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decisi
             pass
     if isinstance(next_key, KeyHeld) and next_key.spki == stored.leaf.spki:
         return PromoteNext(stored, next_key.kind)
-    if isinstance(key, KeyUnasked):
-        # Whoever asks no TPM takes the record at its word.
-        return LoadedAsIs(stored, KeyKind.TPM)
     if isinstance(key, KeyHeld) and key.spki == stored.leaf.spki:
         match next_key:
             case KeyAbsent() | KeyDenied() | KeyUnavailable() | KeyUnasked():
@@ -137,7 +134,7 @@ def decide(identity: IdentityState, key: KeyState, next_key: KeyState) -> Decisi
             case KeyUnavailable(why, absent):
                 return Unavailable(why, absent)
             case KeyUnasked():
-                # The record of the next key is the only one that can be the leaf's.
+                # Whoever asks no TPM takes a record at its word: this one is the first that can be the leaf's.
                 return LoadedAsIs(stored, KeyKind.TPM)
             case _:
                 pass

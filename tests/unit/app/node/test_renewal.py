@@ -153,6 +153,16 @@ def test_after_a_failure_the_same_request_is_sent_again() -> None:
     assert world.leaf != world.first
 
 
+def test_the_renewal_after_one_that_was_made_up_for_is_for_another_key() -> None:
+    world = World()
+    world.gateway.answer(Ended("UNAVAILABLE"))
+    world.at(RENEWS_S + 1.5 * HOUR_S, world.gateway.accept)
+    world.run(2 * RENEWS_S + 4 * HOUR_S)
+    renewals = list(dict.fromkeys(world.used("renew")))
+    assert len(renewals) == 2
+    assert len({leaf.spki for leaf in (*renewals, world.leaf)}) == 3
+
+
 def test_a_renewal_without_a_session_makes_a_connection_of_its_own_and_closes_it() -> None:
     world = World()
     world.gateway.on_hello = lambda connection: connection.say(REFUSED)
