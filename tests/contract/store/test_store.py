@@ -9,7 +9,8 @@ import pytest
 
 from bcd.controlplane.adapters.sqlite.store import SqliteStore, create
 from bcd.controlplane.ports.store import Store
-from tests.contract.store.contract import CLAUSES, Clause
+from tests.contract.store.clauses import Clause
+from tests.contract.store.contract import CLAUSES
 from tests.contract.store.wrong import WRONG
 from tests.fakes.controlplane.memory_store import MemoryStore
 
