@@ -33,18 +33,22 @@ def store(path: str) -> Iterator[SqliteStore]:
     opened.close()
 
 
-def test_a_row_the_tables_do_not_take_fails_alone_in_its_group(store: SqliteStore) -> None:
+def test_a_row_the_tables_do_not_take_fails_its_work_whole_and_alone_in_its_group(store: SqliteStore) -> None:
     go, held = threading.Event(), threading.Event()
 
     def hold(records: Records) -> None:
         held.set()
         assert go.wait(PATIENCE_S)
 
+    def half(records: Records) -> None:
+        records.nodes.put(rows.node("n-half"))
+        records.tokens.put(rows.token(uses=1, used=2))
+
     first = store.change(hold)
     assert held.wait(PATIENCE_S)
     # These three wait together, and so are one group.
     before = store.change(lambda r: r.nodes.put(rows.node("n-1")))
-    wrong = store.change(lambda r: r.tokens.put(rows.token(uses=1, used=2)))
+    wrong = store.change(half)
     after = store.change(lambda r: r.nodes.put(rows.node("n-2")))
     go.set()
     assert [future.exception(PATIENCE_S) for future in (first, before, after)] == [None] * 3
