@@ -173,7 +173,6 @@ _WAYS_BACK = (
     ": run it again",
     ": restart the machine",
     ": take it away ",
-    ": enable it ",
     ": wait until ",
     ": end what uses it",
 )

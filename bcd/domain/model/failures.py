@@ -139,7 +139,10 @@ class Message(Enum):
         "the TPM's {hierarchy} hierarchy has a password ({device}): take it away with "
         "tpm2_changeauth -c {hierarchy} -p PASSWORD"
     )
-    TPM_HIERARCHY = "the TPM's {hierarchy} hierarchy is disabled ({device}): enable it in the firmware"
+    TPM_HIERARCHY = (
+        "the TPM's {hierarchy} hierarchy is disabled ({device}): "
+        "restart the machine; when it stays so, enable it in the firmware"
+    )
     TPM_LOCKOUT = (
         "the TPM {device} is locked out after failed authorizations (0x921): wait until it recovers, "
         "or clear it with tpm2_dictionarylockout --clear-lockout"

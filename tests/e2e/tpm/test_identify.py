@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,18 @@ def test_the_way_back_from_a_password_is_the_command_that_takes_it_away(hierarch
         tpm.tool("tpm2_changeauth", "-c", hierarchy, "secret")
         _, _, told = identify(config, f"socket:{tpm.path}").last_error.partition(": take it away with ")
         tpm.tool(*told.replace("PASSWORD", "secret").split())
+        assert identify(config, f"socket:{tpm.path}").status == 0
+
+
+def test_the_way_back_from_a_disabled_hierarchy_is_a_restart(config: Path) -> None:
+    """Unless the firmware disables it each time: TPM2_Startup enables it (Part 3, 9.3)."""
+    with tempfile.TemporaryDirectory() as home, swtpm.running(Path(home)) as tpm:
+        tpm.tool("tpm2_hierarchycontrol", "-C", "p", "shEnable", "clear")
+        told = identify(config, f"socket:{tpm.path}").last_error
+        assert told.endswith(": restart the machine; when it stays so, enable it in the firmware")
+        words = ["swtpm_ioctl", "--unix", f"{tpm.path}.ctrl", "-i"]
+        subprocess.run(words, check=True, capture_output=True, timeout=swtpm.READY_S)
+        assert tpm.raw(swtpm.STARTUP)[6:10] == bytes(4)
         assert identify(config, f"socket:{tpm.path}").status == 0
 
 
