@@ -44,10 +44,6 @@ def test_keys_are_in_the_tpm_from_the_join_over_three_renewals_to_another_start(
         assert one.counts() == {"FLUSH_CONTEXT": 3}
         running = one.up()
         assert one.counts() == {"CREATE_PRIMARY": 1, "SIGN": 1}
-        found = one.doctor()
-        assert found["node key"] == ("ok", "in the TPM")
-        assert found["tpm"][0] == "ok"
-        assert one.join().out.startswith("already joined"), "B62"
         assert running.stop() < ENDS_WITHIN_S
         assert one.tpm.transient() == ""
         one.counts()
@@ -75,6 +71,11 @@ def test_a_key_in_a_file_moves_into_the_tpm_at_the_next_renewal(stage: Stage) ->
         assert one.key_is_record
         assert leaf_key(one.files) != before
         assert one.status()["nodeKey"] == "tpm"
+        # Beside a node that has no renewal to make: without a resource manager the TPM has three places for all.
+        found = one.doctor()
+        assert found["node key"] == ("ok", "in the TPM")
+        assert found["tpm"][0] == "ok"
+        assert one.join().out.startswith("already joined"), "B62"
         assert running.stop() < ENDS_WITHIN_S
         one.up().stop()
         assert one.doctor()["node key"] == ("ok", "in the TPM")
