@@ -106,10 +106,11 @@ def test_a_bank_of_a_rare_algorithm_is_found_where_there_is_no_other(case: Case)
     assert case.port.evidence(UNIQUE).pcr_banks == (Algorithm.SM3_256,)
 
 
-def test_pcrs_that_nobody_asked_for_are_a_failure(case: Case) -> None:
+@pytest.mark.parametrize("selected", ["000080", "ff0000"], ids=["another", "eight for one digest"])
+def test_pcrs_that_nobody_asked_for_are_a_failure(selected: str, case: Case) -> None:
     challenge = case.challenge(case.port.evidence(UNIQUE))
-    # A counter; of sha256, PCR 23; one digest of 32 bytes.
-    body = bytes.fromhex("00000001" + "00000001000b03000080" + "000000010020") + bytes(32)
+    # A counter; a selection of sha256; one digest of 32 bytes.
+    body = bytes.fromhex("00000001" + "00000001000b03" + selected + "000000010020") + bytes(32)
     answer = b"\x80\x01" + (10 + len(body)).to_bytes(4) + bytes(4) + body
     case.seen.instead = lambda command: answer if code_of(command) is CommandCode.PCR_READ else None
     with pytest.raises(TryLater, match="PCR_Read failed: gave other PCRs than it was asked for"):

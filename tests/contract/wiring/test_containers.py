@@ -151,6 +151,12 @@ def test_so_is_a_software_tpm(word: str | None, named: bool, tmp_path: Path, mon
     assert built(FakehwNode, tmp_path, more=more).tpm_is_named() is named
 
 
+@pytest.mark.parametrize(("more", "makes"), [("", True), ('[helper]\nuser = "nobody"', False)], ids=["without", "with"])
+def test_under_a_helper_no_key_goes_into_the_tpm(more: str, makes: bool, tmp_path: Path) -> None:
+    """The node that is to use it opens no TPM."""
+    assert built(Node, tmp_path, more=more).keys_go_into_tpm() is makes
+
+
 def test_another_word_for_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BCD_FAKEHW_TPM_KEYS", "yes")
     with pytest.raises(FixConfiguration, match="environment: BCD_FAKEHW_TPM_KEYS: want 1"):

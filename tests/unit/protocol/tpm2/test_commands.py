@@ -77,6 +77,9 @@ GOOD = answer(0x8002, 0, bytes.fromhex("00000004" + "0002abcd" + "0000010000"))
         "a refusal with more behind it": answer(0x8001, 0x18B, b"\0"),
         "a refusal with a session's tag": answer(0x8002, 0x18B, b""),
         "parameters longer than they are": answer(0x8002, 0, bytes.fromhex("00000005" + "0002abcd" + "0000010000")),
+        "more than one read of the device gives": answer(
+            0x8002, 0, bytes.fromhex("00000ff2" + "0ff0") + bytes(0xFF0) + bytes.fromhex("0000010000")
+        ),
         "no authorization": answer(0x8002, 0, bytes.fromhex("00000004" + "0002abcd")),
     }.values(),
 )
@@ -192,6 +195,8 @@ def test_a_certificate_names_the_key_whose_bytes_are_in_it() -> None:
     ecc = replace(templates.EK_ECC_P256, unique=Point(x[1:], y))
     assert names.in_certificate(ecc, b"before" + x + y + b"padding")
     assert not names.in_certificate(ecc, b"before" + y + x)
+    # The same with the coordinates' roles changed: here the zero stands between them.
+    assert names.in_certificate(replace(ecc, unique=Point(y, x[1:])), b"before" + y + x)
     rsa = replace(templates.EK_RSA_2048, unique=b"\x33" * 256)
     assert names.in_certificate(rsa, b"\0" + b"\x33" * 256)
     assert not names.in_certificate(rsa, b"\x33" * 255)
