@@ -50,6 +50,24 @@ def test_a_server_killed_between_its_commit_and_its_answer_gives_the_same_answer
     assert node.runs()
 
 
+def both_end(*nodes: NodeProcess) -> list[int]:
+    """Their exit statuses. One whose renewal came right after the other's new certificate was used is told, within the
+    grace, that its own was replaced, and would ask again in eleven minutes: started again it asks at once."""
+    told = [0] * len(nodes)
+
+    def over() -> bool:
+        for number, node in enumerate(nodes):
+            count = node.text.count("this certificate was replaced by another")
+            if count > told[number] and node.runs():
+                told[number] = count
+                node.stop()
+                node.start()
+        return not any(node.runs() for node in nodes)
+
+    until(over, lambda: "\n---\n".join(node.text for node in nodes), 60)
+    return [node.ended() for node in nodes]
+
+
 def test_node_and_thief_with_one_disk_both_end(short: Plane, join: Join) -> None:
     """B48: both renew with one key; the second use gives both away."""
     node = join(short, start=False)
@@ -58,7 +76,7 @@ def test_node_and_thief_with_one_disk_both_end(short: Plane, join: Join) -> None
     try:
         node.start()
         thief.start()
-        assert (node.ended(40), thief.ended(40)) == (1, 1), f"{node.text}\n---\n{thief.text}"
+        assert both_end(node, thief) == [1, 1], f"{node.text}\n---\n{thief.text}"
     finally:
         thief.stop()
     for one in (node, thief):
