@@ -218,7 +218,20 @@ def test_b48_two_machines_with_copies_of_one_tpm_and_one_disk_both_end(tmp_path:
             with on_swtpm(plane, one.tpm.home / "state") as copy:
                 shutil.copytree(one.fitted.machine.data, copy.fitted.machine.data)
                 assert copy.fitted.ek() == one.fitted.ek()
-                both = [Running(each.fitted.machine, env=each.fitted.env) for each in (one, copy)]
+                machines = (one, copy)
+                both = [Running(each.fitted.machine, env=each.fitted.env) for each in machines]
+
+                def over() -> bool:
+                    for number, running in enumerate(both):
+                        # Told within the grace that the other was first it would ask again in eleven minutes.
+                        if running.lives and running.count("this certificate was replaced by another"):
+                            running.kill()
+                            machines[number].tpm.free()
+                            fitted = machines[number].fitted
+                            both[number] = Running(fitted.machine, env=fitted.env)
+                    return not any(running.lives for running in both)
+
+                until(over, lambda: str([running.lines for running in both]), 60)
                 assert [running.ends() for running in both] == [1, 1]
                 for running in both:
                     assert running.lines[-1] == "agent: this node's certificate was revoked"
