@@ -39,7 +39,9 @@ class DeviceLink:
         return exchange.reply
 
     def _opened(self) -> int:
-        descriptor = self._open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        # A serial port named by mistake would wait here for a carrier. Not kept: a TPM's reply is to be waited for.
+        descriptor = self._open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
         kind = os.fstat(descriptor).st_mode
         if stat.S_ISREG(kind) or stat.S_ISBLK(kind):
             # A path by mistake: a command would be written over what is there.

@@ -33,6 +33,8 @@ class Device:
     def open(self, path: str, flags: int) -> int:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(LONG_S)
+        # As the system does it.
+        theirs.setblocking(not flags & os.O_NONBLOCK)
         self.opened.append((path, flags))
         self.ours.append(ours)
         self.when_open()
@@ -85,6 +87,26 @@ def test_a_reply_of_4096_bytes_comes_in_one_read(device: Device) -> None:
     [(path, flags)] = device.opened
     assert path == "/dev/tpmrm7"
     assert flags & os.O_CLOEXEC
+
+
+def test_opening_waits_for_nobody_and_a_reply_is_waited_for(device: Device) -> None:
+    """A serial port waits for a carrier, with no bound: whoever named one by mistake is told so."""
+    asked = threading.Event()
+
+    def serve() -> None:
+        device.ours[0].recv(4096)
+        # The link's thread is in its read, or about to be: without waiting it would find nothing.
+        asked.wait(SHORT_S)
+        device.replies(b"reply")
+
+    thread = threading.Thread(target=serve)
+    device.when_open = thread.start
+    tpm = link(device)
+    assert tpm.transmit(COMMAND) == b"reply"
+    thread.join(LONG_S)
+    [(_, flags)] = device.opened
+    assert flags & os.O_NONBLOCK
+    tpm.close()
 
 
 def test_no_command_is_written_over_a_file_that_is_named_by_mistake(tmp_path: Path) -> None:
