@@ -97,8 +97,7 @@ def test_the_search_finds_what_is_there(plane: Plane, home: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGABRT, signal.SIGQUIT], ids=lambda how: how.name)
 def test_a_crash_leaves_no_core(how: signal.Signals, plane: Plane, tmp_path: Path) -> None:
     """Issue 2, decision 16: not with unlimited cores either. The negative twin is a process that dies the same way."""
-    # What a shell starts in the background ignores SIGQUIT, and hands that on.
-    unlimited = ("prlimit", "--core=unlimited:unlimited", "env", "--default-signal", "-C", str(tmp_path))
+    unlimited = ("prlimit", "--core=unlimited:unlimited", "env", "-C", str(tmp_path))
     machine = plane.machine()
     with plane.held():
         process = start(machine, plane_token := "x" * 40, prefix=unlimited)
