@@ -27,8 +27,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 def cost_s(words: Sequence[str], env: Mapping[str, str], stdin: bytes = b"") -> float:
     """Processor time of a process that is started, not forked, and must end well."""
-    # Compiled in the warm-up at the latest, as an installed program is.
-    env = {name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert process.stdin is not None
     process.stdin.write(stdin)
