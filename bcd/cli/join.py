@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bcd.adapters.host.process import harden, restart_dropping, restart_without
@@ -14,6 +15,7 @@ from bcd.domain.model.datadir import LOCK_WAIT_S
 from bcd.domain.model.failures import Exit, Failure, Message, Refused, TryLater, Usage
 from bcd.domain.model.names import NodeId, Role
 from bcd.domain.model.tokens import MAX_TOKEN_BYTES
+from bcd.ports.journal import REVOKED, JournalOf, JournalState, NoJournal
 
 if TYPE_CHECKING:
     from bcd.domain.lifecycle.begin_join import Wanted
@@ -147,22 +149,26 @@ def _join(build: Build, given: argparse.Namespace, wanted: "Wanted") -> int:
 
 
 def _tell_what_is_wrong(container: "Node", identity: "Identity") -> None:
-    """The way back from an identity that loads and is of no use. A join unit runs at every boot and must not fail for
-    this: whether the clock or the certificate is wrong, and what is revoked, the server decides."""
-    from bcd.ports.journal import REVOKED, JournalOf
-
+    """A join unit runs at every boot and must not fail for this: whether the clock or the certificate is wrong, and
+    what is revoked, the server decides."""
     try:
         journal = container.journal().look()
     except Failure:
-        journal = None
-    told = journal.told if isinstance(journal, JournalOf) and journal.owner == identity.node_id else None
+        journal = NoJournal()
+    wrong = _wrong(identity, journal, container.clock().now())
+    if wrong:
+        render.error(wrong)
+
+
+def _wrong(identity: "Identity", journal: JournalState, now: datetime) -> str:
+    """The way back from an identity that loads and is of no use; empty where nothing is known against it."""
+    if isinstance(journal, JournalOf) and journal.owner == identity.node_id:
+        told = journal.told
+        # A node that runs has not been told, or has an answer of its own by now.
+        if not told.running and told.session.startswith(REVOKED) and told.session_since is not None:
+            return Message.REVOKED_BEFORE.value.format(session=told.session, when=render.time(told.session_since))
     expired = identity.leaf.not_after
-    # A node that runs has not been told, or has an answer of its own by now.
-    if told is not None and not told.running and told.session.startswith(REVOKED) and told.session_since is not None:
-        when = render.time(told.session_since)
-        render.error(Message.REVOKED_BEFORE.value.format(session=told.session, when=when))
-    elif container.clock().now() >= expired:
-        render.error(Message.EXPIRED.value.format(when=render.time(expired)))
+    return Message.EXPIRED.value.format(when=render.time(expired)) if now >= expired else ""
 
 
 def _reset(container: "Node", *, by_tpm: bool) -> None:

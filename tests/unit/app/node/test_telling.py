@@ -2,6 +2,9 @@
 
 from datetime import datetime
 
+import pytest
+
+from bcd.app.telling import _span
 from bcd.ports.gateway import Ended
 from tests.fakes.joining import Recorded
 from tests.fakes.memory_node import MemoryNode
@@ -43,3 +46,20 @@ def test_what_is_logged_is_recorded_before() -> None:
     lines = [(level, text) for level, text, _ in node.events.lines]
     before = {text: lines[number - 1] for number, (_, text) in enumerate(lines) if text in wanted}
     assert before == {text: ("journal", recorded) for text, recorded in wanted.items()}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.9, "0s"),
+        (-0.9, "0s"),
+        (-1.0, "-1s"),
+        (59.9, "59s"),
+        (60, "1m0s"),
+        (-61, "-1m1s"),
+        (3600, "1h0m0s"),
+        (-86399, "-23h59m59s"),
+    ],
+)
+def test_a_span_has_a_sign_only_where_a_whole_second_is_past(seconds: float, text: str) -> None:
+    assert _span(seconds) == text
